@@ -1,0 +1,105 @@
+// From settings to a fleet in Redis: the connection, its key, and the checks that are made before anything is claimed.
+
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { OperatorError } from '../contract/operatorError.js';
+import { startEmbeddedRedis } from '../dev/embeddedRedis.js';
+import { openFleet, type Fleet } from '../queue/fleet.js';
+import type { RedisSettings } from '../queue/redis.js';
+import { generateFleetKey, parseFleetKeys, type FleetKey } from '../queue/seal.js';
+import type { Settings } from './settings.js';
+
+export const REDIS_SETTINGS = [
+  'fleet',
+  'redisUrl',
+  'redisUsername',
+  'redisPassword',
+  'redisTlsCa',
+  'fleetKeyFile',
+] as const;
+type RedisSettingValues = Settings<(typeof REDIS_SETTINGS)[number]>;
+
+export interface OpenedFleet {
+  readonly fleet: Fleet;
+  /** Closes the connections, then the embedded Redis if there is one. */
+  close(): Promise<void>;
+}
+
+/** The fleet behind `--redis-url`. @throws OperatorError for an unreachable Redis and a missing or unreadable key */
+export async function openRemoteFleet(
+  values: RedisSettingValues & { readonly redisUrl: string },
+  log: Logger,
+): Promise<OpenedFleet> {
+  const keys = await readFleetKeys(values.fleetKeyFile);
+  const redis: RedisSettings = {
+    url: values.redisUrl,
+    ...(values.redisUsername === undefined ? {} : { username: values.redisUsername }),
+    ...(values.redisPassword === undefined ? {} : { password: values.redisPassword }),
+    ...(values.redisTlsCa === undefined
+      ? {}
+      : { tls: { ca: await readText('--redis-tls-ca', values.redisTlsCa) } }),
+  };
+  const fleet = await openFleet({ name: values.fleet, redis, keys, log });
+  return { fleet, close: () => fleet.close() };
+}
+
+/** A Redis of our own below `dir`, with its key beside it (0600): nobody else can need either. */
+export async function openEmbeddedFleet(fleetName: string, dir: string, log: Logger): Promise<OpenedFleet> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const keys = await ownFleetKey(join(dir, 'fleet.key'));
+  const server = await startEmbeddedRedis({ dir, log });
+  try {
+    const fleet = await openFleet({ name: fleetName, redis: { url: server.url }, keys, log });
+    return {
+      fleet,
+      close: async () => {
+        await fleet.close();
+        await server.stop();
+      },
+    };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+async function readFleetKeys(file: string | undefined): Promise<readonly FleetKey[]> {
+  if (file === undefined)
+    throw new OperatorError(
+      'FLEET_KEY_MISSING',
+      'No fleet key: credentials must be sealed before they reach Redis.',
+      {
+        hint: 'Make one with `boardwalk-fleet key generate --out FILE` and give it to every process with --fleet-key-file FILE.',
+      },
+    );
+  return parseFleetKeys(await readText('--fleet-key-file', file));
+}
+
+async function ownFleetKey(file: string): Promise<readonly FleetKey[]> {
+  try {
+    return parseFleetKeys(await readFile(file, 'utf8'));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
+  await writeFile(file, `${generateFleetKey()}\n`, { mode: 0o600, flag: 'wx' });
+  await chmod(file, 0o600);
+  return parseFleetKeys(await readFile(file, 'utf8'));
+}
+
+async function readText(setting: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const why = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw new OperatorError('SETTING_INVALID', `${setting}: the file ${file} can't be read (${why}).`, {
+      cause: error,
+    });
+  }
+}
+
+/** A name for one executor process: the host for a person, the rest so that two on a host differ. */
+export function executorId(host: string): string {
+  return `${host.replace(/[^A-Za-z0-9.-]/g, '-').slice(0, 60)}-${randomUUID().slice(0, 8)}`;
+}

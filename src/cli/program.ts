@@ -1,0 +1,189 @@
+// Turns our commands into a command line: flags from the settings they name, help, usage errors, exit codes.
+// A person never sees a stack trace from here: what we throw for them has its words, everything else is named as a
+// fault of ours.
+
+import { Command, CommanderError, Option } from 'commander';
+import { OperatorError } from '../contract/operatorError.js';
+import {
+  flagOf,
+  resolveSettings,
+  SETTINGS,
+  unknownVariables,
+  variableOf,
+  type SettingName,
+  type Settings,
+} from './settings.js';
+
+/** design section 11. */
+export const EXIT = { done: 0, failed: 1, usage: 2, secondSignal: 130 } as const;
+
+export interface Terminal {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+export interface CommandDefinition<Name extends SettingName> {
+  /** Words on the command line, e.g. `key generate`. */
+  readonly words: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly argument?: { readonly name: string; readonly help: string };
+  readonly settings: readonly Name[];
+  readonly required?: readonly Name[];
+  /** Flags that may be given several times as `K=V`, by flag name without dashes. */
+  readonly pairs?: Readonly<Record<string, string>>;
+  run(values: Settings<Name>, input: CommandInput, terminal: Terminal): Promise<number>;
+}
+
+export interface CommandInput {
+  readonly argument: string | undefined;
+  readonly pairs: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+export class CommandLine {
+  readonly #root: Command;
+  readonly #terminal: Terminal;
+  #exitCode: number = EXIT.done;
+
+  constructor(version: string, terminal: Terminal) {
+    this.#terminal = terminal;
+    this.#root = new Command('boardwalk-fleet')
+      .description('Runs Boardwalk agent workflows on many machines behind one Redis.')
+      .version(version, '--version', 'print the version')
+      .showHelpAfterError('(add --help for what is allowed)')
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => terminal.stdout.write(text),
+        writeErr: (text) => terminal.stderr.write(text),
+      });
+  }
+
+  add<const Name extends SettingName>(definition: CommandDefinition<Name>): this {
+    const words = definition.words.split(' ');
+    const parent = words.length === 1 ? this.#root : this.#group(words[0] ?? '');
+    const command = parent
+      .command(words.at(-1) ?? '')
+      .summary(definition.summary)
+      .description(definition.description ?? definition.summary)
+      .allowExcessArguments(false);
+    if (definition.argument !== undefined)
+      command.argument(`<${definition.argument.name}>`, definition.argument.help);
+    for (const name of definition.settings)
+      addOption(command, name, definition.required?.includes(name) ?? false);
+    for (const [flag, help] of Object.entries(definition.pairs ?? {}))
+      command.option(`--${flag} <K=V>`, help, (pair: string, former: string[]) => [...former, pair], []);
+    command.addHelpText('after', variablesHelp(definition.settings));
+    command.action(async (...given: unknown[]) => {
+      const argument = typeof given[0] === 'string' ? given[0] : undefined;
+      this.#exitCode = await this.#run(definition, command.opts(), argument);
+    });
+    return this;
+  }
+
+  /** Never throws; the answer is the exit code. */
+  async run(argv: readonly string[]): Promise<number> {
+    try {
+      if (argv.length === 0) {
+        this.#root.outputHelp();
+        return EXIT.done;
+      }
+      await this.#root.parseAsync([...argv], { from: 'user' });
+      return this.#exitCode;
+    } catch (error) {
+      return this.#report(error);
+    }
+  }
+
+  #group(word: string): Command {
+    return this.#root.commands.find((command) => command.name() === word) ?? this.#root.command(word);
+  }
+
+  async #run<Name extends SettingName>(
+    definition: CommandDefinition<Name>,
+    options: Record<string, unknown>,
+    argument: string | undefined,
+  ): Promise<number> {
+    const unknown = unknownVariables(this.#terminal.environment);
+    if (unknown.length > 0)
+      throw new OperatorError('SETTING_UNKNOWN', `${unknown.join(', ')}: no such setting.`, {
+        hint: `The variables of this command: ${definition.settings.map(variableOf).join(', ')}.`,
+      });
+    const flags: Record<string, string | boolean> = {};
+    for (const [key, value] of Object.entries(options))
+      if (typeof value === 'string' || typeof value === 'boolean') flags[key] = value;
+    const values = resolveSettings(definition.settings, { flags, environment: this.#terminal.environment });
+    for (const name of definition.required ?? [])
+      if (values[name] === undefined)
+        throw new OperatorError('SETTING_MISSING', `${flagOf(name)} is missing.`, {
+          hint: `Give ${flagOf(name)} or set ${variableOf(name)}.`,
+        });
+    const pairs = Object.fromEntries(
+      Object.keys(definition.pairs ?? {}).map((flag) => [flag, parsePairs(flag, options[flag])]),
+    );
+    return definition.run(values, { argument, pairs }, this.#terminal);
+  }
+
+  #report(error: unknown): number {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    const { stderr } = this.#terminal;
+    if (error instanceof OperatorError) {
+      stderr.write(`error: ${error.message}\n`);
+      if (error.hint !== undefined) stderr.write(`       ${error.hint}\n`);
+      return error.code.startsWith('SETTING_') ? EXIT.usage : EXIT.failed;
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    stderr.write(
+      `error: unexpected fault: ${message}\n       Run again with --debug for details and report it.\n`,
+    );
+    return EXIT.failed;
+  }
+}
+
+function addOption(command: Command, name: SettingName, required: boolean): void {
+  const definition: {
+    placeholder?: string;
+    help: string;
+    fallbackHelp?: string;
+    fallback?: unknown;
+    secret?: boolean;
+  } = SETTINGS[name];
+  if (definition.secret === true) return;
+  const isSwitch = definition.placeholder === undefined;
+  const words = [definition.help];
+  const fallback = definition.fallbackHelp ?? (isSwitch ? undefined : shownDefault(definition.fallback));
+  if (required) words.push('(required)');
+  else if (fallback !== undefined) words.push(`(default: ${fallback})`);
+  command.addOption(
+    new Option(isSwitch ? flagOf(name) : `${flagOf(name)} <${definition.placeholder}>`, words.join(' ')),
+  );
+}
+
+function shownDefault(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (Array.isArray(value)) return value.join(',');
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function variablesHelp(names: readonly SettingName[]): string {
+  if (names.length === 0) return '';
+  const secrets = names.filter((name) => (SETTINGS[name] as { secret?: boolean }).secret === true);
+  const lines = [
+    '',
+    `Every flag is also an environment variable: ${flagOf(names[0] ?? 'url')} is ${variableOf(names[0] ?? 'url')}.`,
+  ];
+  for (const name of secrets)
+    lines.push(`${variableOf(name)} or ${variableOf(name)}_FILE: ${SETTINGS[name].help}.`);
+  return lines.join('\n');
+}
+
+function parsePairs(flag: string, given: unknown): Readonly<Record<string, string>> {
+  const pairs: Record<string, string> = {};
+  for (const pair of Array.isArray(given) ? given.map(String) : []) {
+    const cut = pair.indexOf('=');
+    if (cut < 1)
+      throw new OperatorError('SETTING_INVALID', `--${flag}: ${JSON.stringify(pair)} must be NAME=VALUE.`);
+    pairs[pair.slice(0, cut)] = pair.slice(cut + 1);
+  }
+  return pairs;
+}

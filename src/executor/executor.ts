@@ -1,0 +1,178 @@
+// Takes claimed runs while a slot is free and gives each an attempt. It guards against overrun slots, against taking
+// while it shuts down (P14), and against an end that leaves work behind: a drain lets attempts finish, and what is
+// left at the deadline is handed back so that another executor starts it at once.
+
+import type { ExecutorRecord } from '../queue/executors.js';
+import type { TakenRun } from '../queue/runsQueue.js';
+import { Attempt, type AttemptDependencies, type AttemptResult } from './attempt.js';
+import { LeaseLinger } from './leaseLinger.js';
+import { pause, unlessAborted, untilAborted, within } from './waiting.js';
+
+export interface ExecutorOptions extends Omit<AttemptDependencies, 'linger' | 'executorId'> {
+  readonly id: string;
+  readonly pool: string;
+  readonly labels: readonly string[];
+  readonly slots: number;
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly version: string;
+  /** Called after each attempt has left its slot. */
+  readonly onAttemptEnd?: (runId: string, result: AttemptResult) => void;
+}
+
+/** How often the record is written while nothing changes; its TTL lets two writes fail. */
+const RECORD_MS = 5_000;
+const RECORD_TTL_MS = 15_000;
+/** What a hand-back at the drain's deadline may take: the fence's grace and the removal. */
+const HAND_BACK_MS = 15_000;
+
+type ExecutorState = 'new' | 'running' | 'draining' | 'stopped';
+
+export class Executor {
+  readonly #options: ExecutorOptions;
+  readonly #attempts = new Map<Attempt, Promise<void>>();
+  readonly #taking = new AbortController();
+  readonly #ended = new AbortController();
+  readonly #linger: LeaseLinger;
+  readonly #startedAtMs: number;
+  #slotFreed: (() => void) | undefined;
+  #state: ExecutorState = 'new';
+  #loops: readonly Promise<void>[] = [];
+  #stopping: Promise<void> | undefined;
+  /** On the monotonic clock. */
+  #deadline = Infinity;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.#linger = new LeaseLinger(options.fleet.runStates, options.log);
+    this.#startedAtMs = options.clocks.wall();
+  }
+
+  get busy(): number {
+    return this.#attempts.size;
+  }
+
+  async start(): Promise<void> {
+    if (this.#state !== 'new') return;
+    this.#state = 'running';
+    const { sandboxes, workDirectory, gateway, log } = this.#options;
+    for (const warning of await sandboxes.check()) log.warn(warning);
+    await workDirectory.prepare();
+    await gateway.start();
+    await this.#record();
+    this.#loops = [this.#take(), this.#keepRecord()];
+    log.info(
+      { executor: this.#options.id, slots: this.#options.slots, sandbox: sandboxes.name },
+      'executor ready',
+    );
+  }
+
+  /**
+   * Takes nothing more and lets running attempts finish; at the deadline they are handed back. Resolves when every
+   * sandbox of ours is gone and every finalize is acknowledged or the deadline has passed. A second call may bring the
+   * deadline forward, and hands back at once.
+   */
+  stop(options: { readonly deadline: number }): Promise<void> {
+    if (this.#stopping !== undefined && options.deadline < this.#deadline) this.#handBackAll();
+    this.#deadline = Math.min(this.#deadline, options.deadline);
+    this.#stopping ??= this.#drain();
+    return this.#stopping;
+  }
+
+  #handBackAll(): void {
+    for (const attempt of this.#attempts.keys()) attempt.handBack();
+  }
+
+  async #drain(): Promise<void> {
+    if (this.#state === 'new') {
+      this.#state = 'stopped';
+      return;
+    }
+    this.#state = 'draining';
+    this.#taking.abort();
+    const { clocks, fleet, gateway, id, log } = this.#options;
+    await this.#record().catch(() => undefined);
+    const gone = (): Promise<unknown> => Promise.all(this.#attempts.values());
+    if (!(await within(gone(), this.#deadline - clocks.mono()))) {
+      log.warn({ attempts: this.busy }, 'drain deadline passed: running attempts are handed back');
+      this.#handBackAll();
+      await within(gone(), HAND_BACK_MS);
+    }
+    await this.#linger.stop(() => clocks.mono() >= this.#deadline);
+    this.#state = 'stopped';
+    this.#ended.abort();
+    await Promise.all(this.#loops);
+    await gateway.stop();
+    await fleet.executors.remove(id).catch(() => undefined);
+    log.info({ executor: id }, 'executor stopped');
+  }
+
+  async #take(): Promise<void> {
+    const { fleet, pool, lockTiming, slots } = this.#options;
+    const consumer = fleet.runs.consumer(pool, {
+      lockMs: lockTiming.lockMs,
+      stalledCheckMs: lockTiming.lockMs / 5,
+    });
+    const signal = this.#taking.signal;
+    consumer.start();
+    while (!signal.aborted) {
+      if (this.#attempts.size >= slots) {
+        await this.#untilSlotFree(signal);
+        continue;
+      }
+      const taken = await consumer.take(signal);
+      if (taken !== null) this.#run(taken);
+    }
+    // The consumer also looks for stalled jobs and completes ours: it goes last.
+    await untilAborted(this.#ended.signal);
+    await consumer.stop();
+  }
+
+  #run(taken: TakenRun): void {
+    const attempt = new Attempt(
+      { ...this.#options, linger: this.#linger, executorId: this.#options.id },
+      taken,
+    );
+    const ended = attempt.run().then((result) => {
+      this.#attempts.delete(attempt);
+      this.#slotFreed?.();
+      this.#options.onAttemptEnd?.(attempt.runId, result);
+    });
+    this.#attempts.set(attempt, ended);
+  }
+
+  async #untilSlotFree(signal: AbortSignal): Promise<void> {
+    const freed = new Promise<void>((resolve) => {
+      this.#slotFreed = resolve;
+    });
+    await unlessAborted(freed, signal);
+  }
+
+  async #keepRecord(): Promise<void> {
+    const signal = this.#ended.signal;
+    while (await pause(RECORD_MS, signal)) {
+      await this.#record().catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'executor record not written'),
+      );
+    }
+  }
+
+  async #record(): Promise<void> {
+    const { id, pool, labels, slots, host, bootId, version, sandboxes, clocks, fleet } = this.#options;
+    const record: ExecutorRecord = {
+      id,
+      host,
+      bootId,
+      pool,
+      labels: [...labels],
+      slots,
+      busy: this.busy,
+      version,
+      state: this.#state === 'running' ? 'ready' : 'draining',
+      sandbox: sandboxes.name,
+      startedAtMs: this.#startedAtMs,
+      atMs: clocks.wall(),
+    };
+    await fleet.executors.put(record, RECORD_TTL_MS);
+  }
+}

@@ -1,0 +1,228 @@
+// Where sandboxes connect: one Unix socket and one random bearer a run, all in one private directory. It guards
+// against a sandbox that reaches another run's door, and against connections that only take up room (silent ones,
+// endless headers, garbage). What a request may do is the door's business.
+//
+// Each socket has an HTTP server of its own, because Node enforces its header and request timeouts only on servers
+// that listen themselves, not on connections that are handed to one.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { chmod, mkdir, rm, stat } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { OperatorError } from '../../contract/operatorError.js';
+import { Refusal, sendRefusal } from './answers.js';
+
+/** Linux allows 107 bytes, macOS and the BSDs 103. */
+const SOCKET_PATH_BYTES = 103;
+/** Milliseconds. */
+export interface GatewayTimeouts {
+  /** A client of ours sends its headers at once; whoever needs longer is stuck or means harm. */
+  readonly headersMs: number;
+  /** For a whole request with its body over a local socket. */
+  readonly requestMs: number;
+  /** How often connections are looked at for the two above. */
+  readonly checkMs: number;
+}
+
+const TIMEOUTS: GatewayTimeouts = { headersMs: 10_000, requestMs: 120_000, checkMs: 2_000 };
+const HEADER_BYTES = 16 * 1024;
+const HEADER_COUNT = 100;
+/** A run has a few dozen calls in flight at most; parallel agents of a wide program have one each. */
+const CONNECTIONS_PER_RUN = 512;
+/** Sockets left behind by a process that was killed keep their number; this many are stepped over. */
+const NUMBER_TRIES = 10_000;
+
+/** What the gateway needs to know of a door. */
+export interface DoorHandler {
+  readonly runId: string;
+  handle(req: IncomingMessage, res: ServerResponse): Promise<void>;
+  /** Ends everything in progress; safe to call twice. */
+  close(): void;
+  /** After `close`: resolves when nothing that was begun can have an effect any more. */
+  settled(): Promise<void>;
+}
+
+export interface OpenDoor {
+  readonly socketPath: string;
+  /** 32 random bytes, base64url; every request must carry it as `Authorization: Bearer`. */
+  readonly bearer: string;
+  /**
+   * Closes the door, destroys its connections and removes the socket. When it resolves, a finalize that was on its way
+   * into the lane is there or never will be. Safe to call twice.
+   */
+  close(): Promise<void>;
+}
+
+export interface GatewayOptions {
+  /** Made with mode 0700 when missing. Short: the sockets in it, `<n>.s`, must stay under 104 bytes. */
+  readonly socketDir: string;
+  readonly log: Logger;
+  /** Default 10 s for headers, 120 s for a whole request. */
+  readonly timeouts?: GatewayTimeouts;
+}
+
+export class Gateway {
+  readonly #options: GatewayOptions;
+  readonly #open = new Set<OpenDoor>();
+  #nextNumber = 1;
+  #state: 'new' | 'started' | 'stopped' = 'new';
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+  }
+
+  /** @throws OperatorError `GATEWAY_SOCKET_DIR` when the directory can't be used. */
+  async start(): Promise<void> {
+    if (this.#state !== 'new') return;
+    const { socketDir } = this.#options;
+    if (Buffer.byteLength(join(socketDir, '99999999.s')) > SOCKET_PATH_BYTES) {
+      throw new OperatorError(
+        'GATEWAY_SOCKET_DIR',
+        `The socket directory ${socketDir} has too long a path.`,
+        {
+          hint: `A Unix socket's path may have ${SOCKET_PATH_BYTES} bytes. Choose a shorter work directory.`,
+        },
+      );
+    }
+    try {
+      await mkdir(socketDir, { recursive: true, mode: 0o700 });
+      // mkdir leaves the mode of a directory that was there as it was.
+      await chmod(socketDir, 0o700);
+      if (!(await stat(socketDir)).isDirectory()) throw new Error('not a directory');
+    } catch (cause) {
+      throw new OperatorError('GATEWAY_SOCKET_DIR', `The socket directory ${socketDir} can't be used.`, {
+        hint: 'It must be a directory that this user owns; it is made when it is missing.',
+        cause,
+      });
+    }
+    this.#state = 'started';
+  }
+
+  /** Closes every door that is still open. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped';
+    await Promise.all([...this.#open].map((door) => door.close()));
+  }
+
+  /** Opens a socket of its own for `door`. From the return on, a sandbox may connect. */
+  async openDoor(door: DoorHandler): Promise<OpenDoor> {
+    if (this.#state !== 'started') throw new Error('The gateway is not started.');
+    const bearer = randomBytes(32).toString('base64url');
+    const server = this.#serverFor(door, bearer);
+    const socketPath = await this.#listen(server);
+    await chmod(socketPath, 0o600);
+    let closing: Promise<void> | undefined;
+    const open: OpenDoor = {
+      socketPath,
+      bearer,
+      close: () => {
+        closing ??= closeServer(server, door, socketPath).finally(() => this.#open.delete(open));
+        return closing;
+      },
+    };
+    this.#open.add(open);
+    return open;
+  }
+
+  #serverFor(door: DoorHandler, bearer: string): Server {
+    const { log, timeouts = TIMEOUTS } = this.#options;
+    const isOurs = bearerCheck(bearer);
+    const server = createServer(
+      {
+        headersTimeout: timeouts.headersMs,
+        requestTimeout: timeouts.requestMs,
+        connectionsCheckingInterval: timeouts.checkMs,
+        maxHeaderSize: HEADER_BYTES,
+        // The runtime keeps its connections for the whole run and doesn't retry: a server that closes idle ones
+        // would race with its next request.
+        keepAliveTimeout: 0,
+      },
+      (req, res) => {
+        if (!isOurs(req.headers.authorization)) {
+          // Its body is not read; closing keeps an endless one from being swallowed.
+          sendRefusal(
+            res,
+            new Refusal(401, 'UNAUTHORIZED', 'The bearer is not the one of this door.', {
+              connection: 'close',
+            }),
+          );
+          return;
+        }
+        door.handle(req, res).catch((err: unknown) => {
+          log.error(
+            { runId: door.runId, errorName: err instanceof Error ? err.name : typeof err },
+            'gateway: a door threw',
+          );
+          res.destroy();
+        });
+      },
+    );
+    server.maxHeadersCount = HEADER_COUNT;
+    server.maxConnections = CONNECTIONS_PER_RUN;
+    // Without a listener an accept that fails (too many open files) would end the process.
+    server.on('error', (err) => {
+      log.error({ runId: door.runId, code: errnoOf(err) }, 'gateway: a socket reported an error');
+    });
+    return server;
+  }
+
+  async #listen(server: Server): Promise<string> {
+    for (let tries = 0; tries < NUMBER_TRIES; tries += 1) {
+      const path = join(this.#options.socketDir, `${this.#nextNumber}.s`);
+      this.#nextNumber += 1;
+      if (await listenOn(server, path)) return path;
+    }
+    throw new OperatorError(
+      'GATEWAY_SOCKET_DIR',
+      `The socket directory ${this.#options.socketDir} is full of old sockets.`,
+      {
+        hint: 'Remove it while nothing runs in it.',
+      },
+    );
+  }
+}
+
+/** `false` when something is already there, perhaps another process's live socket: that one is left alone (R2). */
+async function listenOn(server: Server, path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const onError = (err: Error): void => {
+      server.off('listening', onListening);
+      if (errnoOf(err) === 'EADDRINUSE') resolve(false);
+      else reject(err);
+    };
+    const onListening = (): void => {
+      server.off('error', onError);
+      resolve(true);
+    };
+    server.once('error', onError);
+    server.once('listening', onListening);
+    server.listen(path);
+  });
+}
+
+async function closeServer(server: Server, door: DoorHandler, socketPath: string): Promise<void> {
+  door.close();
+  await new Promise<void>((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+    server.closeAllConnections();
+  });
+  await door.settled();
+  await rm(socketPath, { force: true });
+}
+
+/** Compares digests, so that neither the content nor the length of a guess shows in the time it takes. */
+function bearerCheck(bearer: string): (header: string | undefined) => boolean {
+  const expected = digest(`Bearer ${bearer}`);
+  return (header) => header !== undefined && timingSafeEqual(digest(header), expected);
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function errnoOf(err: Error): string | undefined {
+  return 'code' in err && typeof err.code === 'string' ? err.code : undefined;
+}

@@ -1,0 +1,82 @@
+// What the executor asks of a place where one attempt runs, whatever the kind (design section 8). An attempt knows
+// nothing else about it, so a container and a host process end, stop and fail in the same words.
+// What the runtime inside does, and what an end means for the run, is not decided here.
+
+import type { HandOver } from '../../contract/handOver.js';
+
+/** Everything that one sandbox needs; it is used once. */
+export interface SandboxSpec {
+  /** Unique for each start, also within one run. */
+  readonly sandboxId: string;
+  readonly runId: string;
+  /** The platform's attempt number plus our restarts; for labels and logs only. */
+  readonly attempt: number;
+  /** Written as one JSON line on the sandbox's standard input, which is closed after it. */
+  readonly handOver: HandOver;
+  /** Non-secret environment of the run process (`environment.ts`). Credentials never go here. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Working directory of the run process; exists already. */
+  readonly workspaceDir: string;
+  /**
+   * One line of what the runtime itself wrote, without its line end and bounded in length. Must not throw. The
+   * program's own output doesn't come this way: it is part of the run's events.
+   */
+  onLog(stream: 'stdout' | 'stderr', line: string): void;
+}
+
+/** How a sandbox ended. `error` is set only if it never came to run: the text says what was tried, and why not. */
+export interface SandboxExit {
+  readonly exitCode: number | null;
+  /** Name of the signal that ended the run process, e.g. `SIGKILL`. */
+  readonly signal: string | null;
+  readonly error?: string;
+}
+
+export interface Sandbox {
+  readonly id: string;
+  /**
+   * Resolves once the run process is gone, nothing that it started is left and its last log line was handed out.
+   * Never rejects.
+   */
+  readonly exited: Promise<SandboxExit>;
+  /**
+   * SIGTERM to the run process, SIGKILL to everything in the sandbox after `graceMs` (0: at once). Resolves when no
+   * process of it lives. May be called again, meanwhile (the shorter grace wins) and after the end.
+   *
+   * @throws SandboxSurvivorsError when a process outlives SIGKILL: then nothing may start in its place yet.
+   */
+  stop(options: { readonly graceMs: number }): Promise<void>;
+}
+
+/** A way to make sandboxes. */
+export interface SandboxKind {
+  readonly name: 'process' | 'container' | 'bwrap' | 'none';
+  /**
+   * Can this machine run it? Called once at start.
+   *
+   * @returns sentences that an operator has to see before the first run; often none.
+   * @throws OperatorError naming what is missing and what to do.
+   */
+  check(): Promise<readonly string[]>;
+  /** A sandbox that can't be started is one whose `exited` carries an `error`; this never rejects for that. */
+  start(spec: SandboxSpec): Promise<Sandbox>;
+  /**
+   * Ends what earlier attempts of this run left on this host, in this fleet.
+   *
+   * @throws SandboxSurvivorsError as {@link Sandbox.stop} does.
+   */
+  removeOf(runId: string): Promise<void>;
+}
+
+/** Thrown when processes of a sandbox are still alive long after SIGKILL (no permission, or stuck in the kernel). */
+export class SandboxSurvivorsError extends Error {
+  override readonly name = 'SandboxSurvivorsError';
+  readonly code = 'SANDBOX_SURVIVORS';
+
+  constructor(what: string, pids: readonly number[]) {
+    super(
+      `${what} can't be ended: ${pids.length} of its processes outlive SIGKILL (pid ${pids.slice(0, 10).join(', ')}). ` +
+        'Look at them with `ps -o pid,stat,user,wchan,args -p PID`.',
+    );
+  }
+}

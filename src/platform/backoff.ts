@@ -1,0 +1,56 @@
+// The waits between two tries: the policy of `protocol/run-control.md` 1 (0.5, 2, 5, 10 s) with jitter, full jitter for
+// loops without an end, and a wait that ends at once when its signal falls. Guards against fleets that come back in
+// step after an outage, and against a stop that has to sit out a back-off.
+
+/** Delays before the second to fifth attempt; a sixth is not made. */
+export const RETRY_DELAYS_MS: readonly number[] = [500, 2_000, 5_000, 10_000];
+
+/** How far a retry delay may stray from its figure, as a share of it. */
+const RETRY_JITTER = 0.25;
+
+/** A server may ask a retry to wait longer, up to the policy's own longest delay. */
+const RETRY_AFTER_CEILING_MS = 10_000;
+
+/** Returns a number in [0, 1), like `Math.random`. */
+export type Random = () => number;
+
+/**
+ * Wait in milliseconds before the next attempt, or null when there is none left.
+ *
+ * @param failures attempts that have failed so far, at least 1
+ * @param retryAfterMs what the failed answer asked for
+ */
+export function retryDelay(
+  failures: number,
+  retryAfterMs: number | undefined,
+  random: Random,
+): number | null {
+  const delay = RETRY_DELAYS_MS[failures - 1];
+  if (delay === undefined) return null;
+  const jittered = delay * (1 - RETRY_JITTER + 2 * RETRY_JITTER * random());
+  return Math.max(jittered, Math.min(retryAfterMs ?? 0, RETRY_AFTER_CEILING_MS));
+}
+
+/** Full jitter: anything up to an exponentially growing bound. `failures` counts from 1. */
+export function fullJitter(
+  failures: number,
+  options: { readonly baseMs: number; readonly ceilingMs: number; readonly random: Random },
+): number {
+  return options.random() * Math.min(options.ceilingMs, options.baseMs * 2 ** (failures - 1));
+}
+
+/** Waits, or stops waiting the moment `signal` is aborted. Leaves neither timer nor listener behind. */
+export function pause(ms: number, signal?: AbortSignal): Promise<'elapsed' | 'aborted'> {
+  if (signal?.aborted === true) return Promise.resolve('aborted');
+  return new Promise((resolve) => {
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      resolve('aborted');
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve('elapsed');
+    }, ms);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

@@ -1,0 +1,160 @@
+// One run of the bundled runtime as a real process, with a gateway and directories of its own.
+
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { Header } from 'tar';
+import type { RunEvent } from '../../../src/contract/events.js';
+import { encodeHandOver, type HandOver } from '../../../src/contract/handOver.js';
+import { BEARER, type GatewayWorld, RUN_ID, TestGateway } from './testGateway.js';
+
+const SANDBOX = fileURLToPath(new URL('../../../dist/sandbox/', import.meta.url));
+
+export interface RunOptions extends Partial<Omit<GatewayWorld, 'socketPath'>> {
+  /** Text of `index.mjs`. */
+  readonly source?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly handOver?: Partial<HandOver>;
+}
+
+export interface TestRun {
+  readonly gateway: TestGateway;
+  /** Exit code, or the signal's name. */
+  readonly exited: Promise<number | string>;
+  readonly stderr: () => string;
+  readonly workspaceDir: string;
+  readonly programRoot: string;
+  readonly pid: number;
+  kill(signal: NodeJS.Signals): void;
+  /** Files that the run left in its directories, the workspace excepted. */
+  leftovers(): Promise<readonly string[]>;
+  dispose(): Promise<void>;
+}
+
+export async function startRun(options: RunOptions): Promise<TestRun> {
+  const dir = await mkdtemp(join(tmpdir(), 'rt'));
+  const [workspaceDir, tmpDir, programRoot] = ['workspace', 'tmp', 'programs'].map((name) =>
+    join(dir, name),
+  ) as [string, string, string];
+  await Promise.all([mkdir(workspaceDir), mkdir(tmpDir)]);
+  const { source = 'export default () => null', env = {}, handOver = {}, ...world } = options;
+  const gateway = new TestGateway({
+    archive: archiveOf([{ path: 'index.mjs', content: source }]),
+    ...world,
+    socketPath: join(dir, 'g.s'),
+  });
+  await gateway.start();
+  const child = spawn(process.execPath, [join(SANDBOX, 'runtime.mjs')], {
+    cwd: workspaceDir,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: workspaceDir,
+      TMPDIR: tmpDir,
+      RUN_ID,
+      WORKSPACE_ROOT: workspaceDir,
+      ...env,
+    },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+  child.stdout.resume();
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(
+    encodeHandOver({
+      v: 1,
+      runId: RUN_ID,
+      workerId: 'rnr_1/asg_1',
+      gateway: { socketPath: join(dir, 'g.s'), bearer: BEARER },
+      workspaceDir,
+      tmpDir,
+      programRoot,
+      sdkDir: join(SANDBOX, 'sdk'),
+      nodePath: null,
+      vcpus: 1,
+      stopGraceMs: 30_000,
+      debug: false,
+      ...handOver,
+    }),
+  );
+  const exited = new Promise<number | string>((resolve) =>
+    child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown')),
+  );
+  return {
+    gateway,
+    exited,
+    stderr: () => stderr,
+    workspaceDir,
+    programRoot,
+    pid: child.pid ?? 0,
+    kill: (signal) => void child.kill(signal),
+    leftovers: async () => {
+      const programs = await readdir(join(programRoot, '.bw-runs')).catch(() => []);
+      return [...programs, ...(await readdir(tmpDir))];
+    },
+    dispose: async () => {
+      child.kill('SIGKILL');
+      await exited;
+      await gateway.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs to the end. */
+export async function finishedRun(options: RunOptions): Promise<{
+  readonly code: number | string;
+  readonly gateway: TestGateway;
+  readonly stderr: string;
+  readonly leftovers: readonly string[];
+}> {
+  const run = await startRun(options);
+  try {
+    const code = await run.exited;
+    return { code, gateway: run.gateway, stderr: run.stderr(), leftovers: await run.leftovers() };
+  } finally {
+    await run.dispose();
+  }
+}
+
+export function eventsOf<K extends RunEvent['kind']>(
+  gateway: TestGateway,
+  kind: K,
+): Extract<RunEvent, { kind: K }>[] {
+  return gateway.rows
+    .map((row) => row.event)
+    .filter((event): event is Extract<RunEvent, { kind: K }> => event.kind === kind);
+}
+
+export interface Member {
+  readonly path: string;
+  readonly content?: string;
+  readonly type?: 'File' | 'Directory' | 'SymbolicLink' | 'Link' | 'CharacterDevice' | 'FIFO';
+  readonly linkpath?: string;
+  /** Claimed size, when it is to differ. */
+  readonly size?: number;
+}
+
+/** A gzip tar with exactly these members, however hostile. */
+export function archiveOf(members: readonly Member[]): Buffer {
+  return gzipSync(tarOf(members));
+}
+
+export function tarOf(members: readonly Member[]): Buffer {
+  const blocks = members.flatMap(({ path, content = '', type = 'File', linkpath, size }) => {
+    const body = Buffer.from(content);
+    const header = Buffer.alloc(512);
+    new Header({
+      path,
+      type,
+      mode: 0o644,
+      size: size ?? body.length,
+      ...(linkpath === undefined ? {} : { linkpath }),
+    }).encode(header);
+    return [header, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
+  });
+  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
+}

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { countsAsAttempt, finalizeCode, readSandboxEnd } from '../../../src/executor/endReason.js';
+
+describe('the end of a sandbox', () => {
+  it('is a crash of the runtime after a signal or an uncaught exception, and says which (R9)', () => {
+    expect(readSandboxEnd({ exitCode: null, signal: 'SIGSEGV' }, [])).toEqual({
+      reason: 'runtime_crash',
+      evidence: 'signal SIGSEGV',
+    });
+    expect(readSandboxEnd({ exitCode: 1, signal: null }, ['a', 'TypeError: x'])).toEqual({
+      reason: 'runtime_crash',
+      evidence: 'exit code 1; last standard error: a | TypeError: x',
+    });
+  });
+
+  it('is its own exit otherwise', () => {
+    expect(readSandboxEnd({ exitCode: 0, signal: null }, []).reason).toBe('sandbox_exit');
+    expect(readSandboxEnd({ exitCode: 143, signal: null }, []).reason).toBe('sandbox_exit');
+  });
+
+  it('is a start that failed when it never came to run', () => {
+    const end = readSandboxEnd({ exitCode: null, signal: null, error: 'node: ENOENT' }, []);
+    expect(end).toEqual({ reason: 'sandbox_start_failed', evidence: 'node: ENOENT' });
+  });
+
+  it('carries a bounded tail of standard error', () => {
+    const end = readSandboxEnd(
+      { exitCode: 1, signal: null },
+      Array.from({ length: 20 }, () => 'x'.repeat(1_000)),
+    );
+    expect(end.evidence.length).toBeLessThan(2_100);
+  });
+
+  it('counts only ends that the run had a part in', () => {
+    expect(countsAsAttempt('sandbox_exit')).toBe(true);
+    expect(countsAsAttempt('handed_back')).toBe(false);
+    expect(countsAsAttempt('engine_lost')).toBe(false);
+    expect(countsAsAttempt('control_plane_unreachable')).toBe(false);
+    expect(countsAsAttempt('lease_lost')).toBe(false);
+  });
+
+  it('is finalized under its name in upper case', () => {
+    expect(finalizeCode('sandbox_exit')).toBe('SANDBOX_EXIT');
+  });
+});
