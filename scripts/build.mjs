@@ -1,6 +1,6 @@
 // Builds dist/: the fleet's modules with tsc, and what ships into a sandbox (dist/sandbox) with esbuild.
 // `--sandbox-only` rebuilds just the latter.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -19,10 +19,11 @@ await buildSandbox();
 
 function buildFleet() {
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
-  execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], {
+  const { status } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], {
     stdio: 'inherit',
     cwd: root,
   });
+  if (status !== 0) process.exit(status ?? 1);
   cpSync(join(root, 'src/queue/lua'), join(dist, 'queue/lua'), { recursive: true });
   chmodSync(join(dist, 'cli/main.js'), 0o755);
 }

@@ -17,6 +17,7 @@ export function openLog(options: LogOptions): Logger {
     level: options.level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
+    serializers: { err: describeError },
     redact: {
       paths: [
         '*.runToken',
@@ -41,4 +42,12 @@ export function openLog(options: LogOptions): Logger {
       sync: true,
     }),
   );
+}
+
+/** An error without what libraries hang on it: ioredis, for one, adds the command with its arguments. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { type, message, stack } = pino.stdSerializers.err(error);
+  const code: unknown = 'code' in error ? error.code : undefined;
+  return { type, message, stack, ...(typeof code === 'string' ? { code } : {}) };
 }

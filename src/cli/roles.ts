@@ -27,6 +27,8 @@ import type { Role } from './settings.js';
 /** protocol/sdk.md and design section 8: what a program may take to stop, and what it may fail. */
 const STOP_GRACE_MS = 30_000;
 const MAX_ATTEMPTS = 3;
+/** Enough for the poller to see that a run is done. */
+const LAST_LOOK_MS = 1_000;
 
 export interface RoleOptions {
   readonly roles: readonly Role[];
@@ -90,7 +92,7 @@ export class Roles {
 
   /** Consumers first: what is claimed finds them ready. */
   async start(): Promise<void> {
-    await this.#shipper?.start();
+    this.#shipper?.start();
     await this.#executor?.start();
     if (this.#poller === undefined) return;
     await this.#poller.start();
@@ -132,7 +134,7 @@ export class Roles {
     await this.#end(this.#executor);
     await this.#end(this.#shipper);
     // Runs that still wait in the queue can only be waited for where somebody else may execute them.
-    if (this.#options.alone) this.#deadline = Math.min(this.#deadline, performance.now());
+    if (this.#options.alone) this.#deadline = Math.min(this.#deadline, performance.now() + LAST_LOOK_MS);
     await this.#end(this.#poller);
     await this.#http.close();
   }

@@ -5,6 +5,12 @@
 
 import { isRecord } from './json.js';
 
+/**
+ * Header of a model call: the name of the agent that makes it, percent-encoded; empty when it has none. The wire's body
+ * has no field for it, and a strict platform may refuse one; the local control plane's scripts tell agents apart by it.
+ */
+export const AGENT_HEADER = 'boardwalk-fleet-agent';
+
 export type StopReason = 'cancelled' | 'credit_exhausted';
 
 export type WatchLine =

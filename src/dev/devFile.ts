@@ -31,7 +31,10 @@ export async function readDevFile(path: string): Promise<DevFile> {
 export async function readScriptFile(path: string): Promise<readonly unknown[]> {
   const script = await readJsonFile(path, null);
   if (Array.isArray(script)) return script as readonly unknown[];
-  throw new OperatorError('DEV_FILE_INVALID', `${path}: a script must be a JSON array${script === null ? ', and there is no such file' : ''}.`);
+  throw new OperatorError(
+    'DEV_FILE_INVALID',
+    `${path}: a script must be a JSON array${script === null ? ', and there is no such file' : ''}.`,
+  );
 }
 
 async function readJsonFile(path: string, absent: unknown): Promise<unknown> {
@@ -46,7 +49,12 @@ async function readJsonFile(path: string, absent: unknown): Promise<unknown> {
     return JSON.parse(text) as unknown;
   } catch (error) {
     // The parser's message may quote the text, which holds secrets: only its position is passed on.
-    const position = /position \d+(?: \(line \d+ column \d+\))?/.exec(error instanceof Error ? error.message : '')?.[0];
-    throw new OperatorError('DEV_FILE_INVALID', `${path} is not JSON${position === undefined ? '' : ` (at ${position})`}.`);
+    const position = /position \d+(?: \(line \d+ column \d+\))?/.exec(
+      error instanceof Error ? error.message : '',
+    )?.[0];
+    throw new OperatorError(
+      'DEV_FILE_INVALID',
+      `${path} is not JSON${position === undefined ? '' : ` (at ${position})`}.`,
+    );
   }
 }

@@ -85,9 +85,10 @@ async function processStart(pid: number): Promise<string | null> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
     ]);
-    // Field 22 of proc(5), counted from behind the command, which may hold spaces and brackets.
-    const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-    return `${boot.trim()}:${start ?? ''}`;
+    // Fields 3 and 22 of proc(5), counted from behind the command, which may hold spaces and brackets.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // A zombie has ended; only nobody has asked for its exit code.
+    return fields[0] === 'Z' ? null : `${boot.trim()}:${fields[19] ?? ''}`;
   } catch {
     return process.platform === 'linux' ? null : processStartByPs(pid);
   }

@@ -7,7 +7,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { Logger } from 'pino';
@@ -24,6 +24,7 @@ export interface EmbeddedRedis {
 
 /** A socket's address holds 104 bytes on macOS and 108 on Linux, with the closing NUL. */
 const LONGEST_SOCKET_PATH = 100;
+const SHORT_DIR_PREFIX = 'bwf-redis-';
 const READY_TIMEOUT_MS = 10_000;
 /** Reading back a large append-only file takes its time; it ends, or the server does. */
 const LOADING_TIMEOUT_MS = 300_000;
@@ -101,11 +102,17 @@ async function placeSocket(dir: string): Promise<SocketPlace> {
   const path = join(dir, 'redis.sock');
   if (Buffer.byteLength(path) <= LONGEST_SOCKET_PATH) return { path, shortDir: null };
   const base = Buffer.byteLength(tmpdir()) < 60 ? tmpdir() : '/tmp';
-  const shortDir = await mkdtemp(join(base, 'bwf-'));
+  const shortDir = await mkdtemp(join(base, SHORT_DIR_PREFIX));
   return { path: join(shortDir, 'redis.sock'), shortDir };
 }
 
-async function removeShortDir({ shortDir }: SocketPlace): Promise<void> {
+/** Where a predecessor had its socket, if it had made a directory for it. */
+function shortDirOf(socketPath: string, dir: string): string | null {
+  const parent = dirname(socketPath);
+  return parent !== dir && basename(parent).startsWith(SHORT_DIR_PREFIX) ? parent : null;
+}
+
+async function removeShortDir({ shortDir }: Pick<SocketPlace, 'shortDir'>): Promise<void> {
   if (shortDir !== null) await rm(shortDir, { recursive: true, force: true });
 }
 
@@ -117,6 +124,7 @@ async function takeDirectory(dir: string, socketPath: string): Promise<void> {
     if (await ownerLives(owner)) throw inUse(dir, `process ${owner.pid}`);
     if ((await pingRedis(owner.socketPath)) === 'absent') {
       await disown(dir, owner);
+      await removeShortDir({ shortDir: shortDirOf(owner.socketPath, dir) });
     } else if (performance.now() > deadline) {
       throw inUse(dir, `a Redis that a killed process left behind at ${owner.socketPath}`);
     } else {

@@ -71,7 +71,7 @@ async function readDescriptor(root: string): Promise<Descriptor> {
   for (const derived of ['input_schema', 'output_schema'])
     if (derived in value)
       throw invalid(path, `${derived} is derived from the program and can not be written here`);
-  const { $schema: _, ...manifest } = value;
+  const manifest = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$schema'));
   return { ...descriptor, manifest };
 }
 

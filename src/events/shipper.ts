@@ -1,70 +1,99 @@
-// Drains lanes to the control plane, one batch in flight a run, finalize last.
+// Ships lanes to the control plane: one worker on the events queue, one lane a job. At most one shipper holds a lane, so
+// rows of a run arrive in their order; many runs go at once, so one slow run never holds up another (P50).
 
 import type { Logger } from 'pino';
 import type { PlatformHttp } from '../platform/http.js';
-import { RunClient } from '../platform/runClient.js';
-import type { EventsWorker, Fleet, FlushContext, FlushOutcome, LaneEntry } from '../queue/fleet.js';
+import type { EventsWorker, Fleet, FlushContext, FlushOutcome } from '../queue/fleet.js';
+import { LanePass } from './lanePass.js';
+import { LaneSweep } from './sweep.js';
 
 export interface ShipperOptions {
   readonly fleet: Fleet;
   readonly http: PlatformHttp;
   readonly log: Logger;
+  /** Lanes that are shipped at a time. Default 32. */
   readonly concurrency?: number;
+  /** Lock of a flush job in ms. Default 30 s: within 1.5 of it another shipper takes a dead one's lane up. */
+  readonly lockMs?: number;
+  readonly random?: () => number;
+}
+
+export interface ShipperCounts {
+  readonly shippedRows: number;
+  /** Rows set aside, parked or given up; the target is zero. */
+  readonly lostRows: number;
 }
 
 export class Shipper {
   readonly #options: ShipperOptions;
-  #worker: EventsWorker | undefined;
-  #sweep: NodeJS.Timeout | undefined;
+  readonly #sweep: LaneSweep;
+  readonly #worker: EventsWorker;
+  readonly #counts = { shippedRows: 0, lostRows: 0 };
+  #outage = false;
+  #started = false;
 
   constructor(options: ShipperOptions) {
+    const { fleet, log, random, concurrency = 32, lockMs } = options;
     this.#options = options;
+    this.#sweep = new LaneSweep(fleet, log, random);
+    this.#worker = fleet.flushes.worker((runId, context) => this.#flush(runId, context), {
+      concurrency,
+      ...(lockMs === undefined ? {} : { lockMs }),
+    });
+  }
+
+  get counts(): ShipperCounts {
+    return { ...this.#counts };
   }
 
   start(): void {
-    const { fleet, concurrency = 32, log } = this.#options;
-    this.#worker = fleet.flushes.worker((runId, context) => this.#drain(runId, context), { concurrency });
+    if (this.#started) return;
+    this.#started = true;
     this.#worker.start();
-    this.#sweep = setInterval(() => void this.#rearm().catch(() => undefined), 2_000);
-    log.info('shipper ready');
+    this.#sweep.start();
+    this.#options.log.info('shipper ready');
   }
 
-  async stop({ deadline }: { readonly deadline: number }): Promise<void> {
-    clearInterval(this.#sweep);
-    await this.#worker?.stop({ deadline });
+  /**
+   * Ends after the batches in flight; lanes with more are left to other shippers.
+   *
+   * @param options `deadline`: on the clock of `performance.now()`
+   */
+  async stop(options: { readonly deadline: number }): Promise<void> {
+    await this.#sweep.stop();
+    await this.#worker.stop(options);
   }
 
-  async #rearm(): Promise<void> {
-    for (const runId of await this.#options.fleet.lanes.withWork(2_000, 100)) await this.#options.fleet.flushes.add(runId);
-  }
-
-  async #drain(runId: string, context: FlushContext): Promise<FlushOutcome> {
+  #flush(runId: string, context: FlushContext): Promise<FlushOutcome> {
     const { fleet, http, log } = this.#options;
-    const credential = await fleet.credentials.run(runId);
-    if (credential === null) return 'drained';
-    const client = new RunClient(http, credential);
-    for (;;) {
-      if (context.signal.aborted) return 'yield';
-      const head: readonly LaneEntry[] = await fleet.lanes.head(runId, { maxRows: 500, maxBytes: 4_000_000 });
-      if (head.length === 0) return 'drained';
-      const rows = head.filter((entry) => entry.kind === 'row');
-      const last = rows.at(-1);
-      if (last !== undefined) {
-        const answer = await client.telemetry(rows.map((row) => row.frame), { signal: context.signal });
-        if (answer.outcome !== 'accepted') return 'retry';
-        if ((await fleet.lanes.trim(runId, last.id)).left === 0) return 'drained';
-      }
-      const finalize = head.find((entry) => entry.kind === 'finalize');
-      if (finalize !== undefined) {
-        const body = JSON.parse(finalize.body) as { status: 'completed' | 'failed'; output: unknown };
-        const answer = await client.finalize({ ...body, workerId: credential.workerId }, { signal: context.signal });
-        if (answer.outcome !== 'accepted') {
-          log.warn({ answer }, 'finalize not accepted');
-          return 'retry';
-        }
-        await fleet.runStates.finish(runId, credential.leaseId, { status: body.status, answer: 'acknowledged' });
-        return 'drained';
-      }
-    }
+    const pass = new LanePass(
+      {
+        fleet,
+        http,
+        log,
+        now: Date.now,
+        onAccepted: (rows) => {
+          this.#counts.shippedRows += rows;
+          if (this.#outage) this.#endOutage();
+        },
+        onUnreachable: () => {
+          this.#outage = true;
+        },
+        onLost: (rows) => {
+          this.#counts.lostRows += rows;
+        },
+      },
+      runId,
+      context,
+    );
+    return pass.run();
+  }
+
+  /** The control plane answers again: no lane waits out a back-off that belongs to the outage. */
+  #endOutage(): void {
+    this.#outage = false;
+    this.#options.fleet.flushes
+      .wakeDelayed()
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'waiting lanes could not be woken'));
   }
 }

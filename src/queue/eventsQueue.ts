@@ -9,7 +9,15 @@ import type { Logger } from 'pino';
 import { EventsWorker, FLUSH_BACKOFF, type Flush, type FlushWorkerOptions } from './eventsWorker.js';
 import type { FleetKeys } from './keys.js';
 
-export { EventsWorker, type Flush, type FlushContext, type FlushOutcome } from './eventsWorker.js';
+export {
+  BACKOFF_CEILING_MS,
+  EventsWorker,
+  STOPPING,
+  flushBackoffMs,
+  type Flush,
+  type FlushContext,
+  type FlushOutcome,
+} from './eventsWorker.js';
 
 /** The library must have a number; at half a second a try this one is longer than any fleet lives. */
 const ENDLESS_TRIES = 1_000_000_000;

@@ -17,12 +17,17 @@ export type FlushOutcome =
   /** There is more, but others wait: the run's job goes to the end of the queue. */
   | 'yield'
   /** It couldn't be shipped now: again after a back-off, the head of the lane kept. */
-  | 'retry';
+  | 'retry'
+  /** The same, after a wait of the flush's own choosing. */
+  | { readonly retryInMs: number };
 
 export interface FlushContext {
   /** From 1; counts the tries of this job. */
   readonly attempt: number;
-  /** Aborted when the lane is no longer this flush's, or the worker stops: end after the batch that is in flight. */
+  /**
+   * Aborted when the worker stops (reason {@link STOPPING}: end after the batch that is in flight), or when the lane
+   * is no longer this flush's (any other reason: end at once).
+   */
   readonly signal: AbortSignal;
   /** Whether other lanes wait for a shipper. */
   othersWaiting(): Promise<boolean>;
@@ -51,8 +56,11 @@ interface Dependencies extends FlushWorkerOptions {
 }
 
 export const FLUSH_BACKOFF = 'flush';
+/** Reason of a flush's signal when only its worker ends. */
+export const STOPPING = 'stopping';
 const BACKOFF_FIRST_MS = 500;
-const BACKOFF_CEILING_MS = 15_000;
+/** No wait of a flush is longer (design section 9). */
+export const BACKOFF_CEILING_MS = 15_000;
 const DEFAULT_LOCK_MS = 30_000;
 /** A flush whose lock hasn't been renewed for this part of it counts as no longer owned. */
 const HELD_PART = 0.8;
@@ -63,6 +71,10 @@ const flushJob = z.object({ v: z.literal(1), runId: z.string() });
 /** Thrown at the library, whose only word for "later again" it is; never reaches anybody else. */
 class FlushLater extends Error {
   override readonly name = 'FlushLater';
+
+  constructor(readonly inMs?: number) {
+    super('The lane could not be shipped now.');
+  }
 }
 
 /** The library's worker waits without end when Redis is away while it closes, and renews locks meanwhile (P22). */
@@ -99,7 +111,7 @@ export class EventsWorker {
         stalledInterval: this.#lockMs / 4,
         maxStalledCount: Number.MAX_SAFE_INTEGER,
         runRetryDelay: 1_000,
-        settings: { backoffStrategy: flushBackoffMs },
+        settings: { backoffStrategy: (failures, _type, error) => waitAfter(failures, error) },
       },
       queueBackend(prefix, connection, this.#blocking),
     );
@@ -127,7 +139,7 @@ export class EventsWorker {
   async #stop(deadline: number): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
-    for (const held of this.#held.values()) held.abort.abort('stopping');
+    for (const held of this.#held.values()) held.abort.abort(STOPPING);
     await worker.pause(true);
     const closing = worker.close();
     if ((await settleWithin(closing, Math.max(0, deadline - performance.now()))) === 'timed_out')
@@ -142,8 +154,9 @@ export class EventsWorker {
   async #process(job: Job): Promise<void> {
     const { runId } = readStored(flushJob, job.data, 'A flush job');
     const outcome = await this.#flush(job, runId);
-    if (outcome === 'retry') throw new FlushLater('The lane could not be shipped now.');
+    if (outcome === 'retry') throw new FlushLater();
     if (outcome === 'yield') await this.#deps.again(runId);
+    if (typeof outcome === 'object') throw new FlushLater(outcome.retryInMs);
   }
 
   async #flush(job: Job, runId: string): Promise<FlushOutcome> {
@@ -152,7 +165,7 @@ export class EventsWorker {
     const jobId = job.id ?? '';
     this.#held.set(jobId, { abort, lapses });
     // Fetched while the worker was already told to stop.
-    if (this.#stopped !== undefined) abort.abort('stopping');
+    if (this.#stopped !== undefined) abort.abort(STOPPING);
     try {
       return await this.#deps.flush(runId, {
         attempt: job.attemptsMade + 1,
@@ -170,7 +183,12 @@ export class EventsWorker {
 }
 
 /** Doubles from half a second to a ceiling of 15 s; the later half of it is jitter. */
-export function flushBackoffMs(attemptsMade: number): number {
+export function flushBackoffMs(attemptsMade: number, random: () => number = Math.random): number {
   const ceiling = Math.min(BACKOFF_CEILING_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attemptsMade - 1, 10));
-  return Math.round(ceiling / 2 + (Math.random() * ceiling) / 2);
+  return Math.round(ceiling / 2 + (random() * ceiling) / 2);
+}
+
+function waitAfter(failures: number, error: Error | undefined): number {
+  if (!(error instanceof FlushLater) || error.inMs === undefined) return flushBackoffMs(failures);
+  return Math.round(Math.min(BACKOFF_CEILING_MS, Math.max(1, error.inMs)));
 }

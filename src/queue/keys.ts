@@ -49,6 +49,11 @@ export class FleetKeys {
     return `${this.prefix}:lane-state:${runId}`;
   }
 
+  /** Hash by cursor: rows of the run that the platform refuses, with the answer that each got. */
+  deadLetters(runId: string): string {
+    return `${this.prefix}:dead:${runId}`;
+  }
+
   /** String: the sealed credential of the run's current claim. */
   credential(runId: string): string {
     return `${this.prefix}:cred:${runId}`;

@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { SealError } from './errors.js';
 import type { FleetKeys } from './keys.js';
-import { CLAIM_TTL_MS, LEFTOVER_TTL_MS } from './retention.js';
+import { CLAIM_TTL_MS, DEAD_LETTER_TTL_MS, LEFTOVER_TTL_MS } from './retention.js';
 import type { Sealer } from './seal.js';
 import { readStored } from './stored.js';
 
@@ -144,6 +144,16 @@ export class Lanes {
     return { left: readStored(z.int(), reply, 'The answer of laneTrim') };
   }
 
+  /** Whether the lane has its finalize: nobody will write to it any more. */
+  async isFinalized(runId: string): Promise<boolean> {
+    return (await this.#redis.hget(this.#keys.laneState(runId), 'finalized')) === '1';
+  }
+
+  /** Runs whose lane has entries, the longest untouched first. Looks only, unlike {@link withWork}. */
+  async unshipped(limit: number): Promise<readonly string[]> {
+    return this.#redis.zrange(this.#keys.lanes, '0', String(limit - 1));
+  }
+
   /** Entries and bytes in a lane now: what an appender that waits for room looks at. */
   async size(runId: string): Promise<{ readonly rows: number; readonly bytes: number }> {
     const [sums, rows] = await Promise.all([
@@ -174,6 +184,26 @@ export class Lanes {
       }),
     );
     return runIds.filter((_, index) => gone[index] === false);
+  }
+
+  /**
+   * Keeps a row that the platform refuses by itself, with the answer it got, apart from the lane; the caller trims it
+   * then. May be repeated.
+   */
+  async setAside(
+    runId: string,
+    row: LaneRow,
+    answer: { readonly status: number; readonly body: string },
+    atMs: number,
+  ): Promise<void> {
+    const key = this.#keys.deadLetters(runId);
+    const letter = JSON.stringify({ v: 1, frame: row.frame, ...answer, atMs });
+    await this.#redis.multi().hset(key, row.cursor, letter).pexpire(key, DEAD_LETTER_TTL_MS).exec();
+  }
+
+  /** Keeps a lane that can't be shipped with any credential we have, out of everybody's way. */
+  async park(runId: string, why: string, atMs: number): Promise<void> {
+    await this.#redis.bwfLanePark(this.#keys.laneState(runId), this.#keys.lanes, runId, why, atMs);
   }
 
   /** Gives a lane up, with everything in it. Attempts of the run can't append any more. */

@@ -13,3 +13,5 @@ export const LEFTOVER_TTL_MS = 24 * HOUR_MS;
 export const KEPT_ATTEMPTS = 10;
 /** Evidence of an attempt's end is for a person; more than this is a log (P7). */
 export const EVIDENCE_CHARACTERS = 4_000;
+/** Rows that the platform refused stay long enough for somebody to come and look. */
+export const DEAD_LETTER_TTL_MS = 30 * 24 * HOUR_MS;

@@ -24,6 +24,7 @@ declare module 'ioredis' {
     bwfLaneTrim(...args: ScriptArguments): Result<unknown, Context>;
     bwfLaneSweep(...args: ScriptArguments): Result<unknown, Context>;
     bwfLaneForget(...args: ScriptArguments): Result<unknown, Context>;
+    bwfLanePark(...args: ScriptArguments): Result<unknown, Context>;
   }
 }
 
@@ -43,6 +44,7 @@ const NUMBER_OF_KEYS = {
   LaneTrim: 3,
   LaneSweep: 1,
   LaneForget: 3,
+  LanePark: 2,
 } as const;
 
 /** Makes the scripts known to a connection. */

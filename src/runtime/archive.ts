@@ -9,6 +9,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { ReadEntry } from 'tar';
+import { isMachineFault } from './machineFault.js';
 import { RunFailure } from './runFailure.js';
 
 export interface ArchiveLimits {
@@ -28,7 +29,7 @@ const FILES: ReadonlySet<string> = new Set(['File', 'OldFile', 'ContiguousFile']
  * Unpacks a gzip tar into an existing empty directory.
  *
  * @param root absolute and real
- * @throws RunFailure `PROGRAM_INTEGRITY` that names the member
+ * @throws RunFailure `PROGRAM_INTEGRITY` that names the member; what the machine is at fault for, as it came
  */
 export async function unpackArchive(
   archive: string,
@@ -39,6 +40,9 @@ export async function unpackArchive(
   const unpacking = new Unpacking(root, { ...LIMITS, ...limits });
   let work: Promise<void> = Promise.resolve();
   let failure: Error | undefined;
+  const fail = (error: unknown): void => {
+    failure ??= error instanceof Error ? error : new Error(String(error));
+  };
   const parser = new Parser({
     strict: true,
     onReadEntry: (entry) => {
@@ -46,7 +50,7 @@ export async function unpackArchive(
       work = work
         .then(() => unpacking.take(entry))
         .catch((error: unknown) => {
-          failure ??= error instanceof Error ? error : new Error(String(error));
+          fail(error);
           entry.resume();
         });
     },
@@ -55,13 +59,18 @@ export async function unpackArchive(
     parser.once('end', resolveEnd);
     parser.once('error', reject);
   });
-  ended.catch(() => undefined);
+  ended.catch(fail);
   try {
     await pipeline(createReadStream(archive), createGunzip(), async (chunks: AsyncIterable<Buffer>) => {
       for await (const chunk of chunks) {
-        unpacking.count(chunk.byteLength);
-        if (!parser.write(chunk))
-          await Promise.race([new Promise((drained) => parser.once('drain', drained)), ended]);
+        try {
+          unpacking.count(chunk.byteLength);
+          if (!parser.write(chunk))
+            await Promise.race([new Promise((drained) => parser.once('drain', drained)), ended]);
+        } catch (error) {
+          // The pipeline may report how it was torn down instead.
+          fail(error);
+        }
         if (failure !== undefined) throw failure;
       }
     });
@@ -72,7 +81,7 @@ export async function unpackArchive(
     await unpacking.link();
   } catch (error) {
     const cause: unknown = failure ?? error;
-    if (cause instanceof RunFailure) throw cause;
+    if (cause instanceof RunFailure || isMachineFault(cause)) throw cause;
     throw new RunFailure(
       'PROGRAM_INTEGRITY',
       `The program's archive can't be unpacked: ${messageOf(cause)}`,
@@ -171,7 +180,7 @@ async function writeFile(path: string, entry: ReadEntry): Promise<void> {
     constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY,
     0o600 | ((entry.mode ?? 0) & 0o777),
   ).catch((cause: unknown) => {
-    throw refused(entry.path, `can't be written: ${messageOf(cause)}`);
+    throw isMachineFault(cause) ? cause : refused(entry.path, `can't be written: ${messageOf(cause)}`);
   });
   try {
     for await (const chunk of entry) await handle.write(chunk);

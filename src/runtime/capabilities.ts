@@ -8,7 +8,7 @@ import type { Agents } from './agent/leaf.js';
 import type { Budget } from './budget.js';
 import type { ProgramContext } from './context.js';
 import type { EventBody } from './eventStream.js';
-import { FAILED_METHOD } from './consoleLimits.js';
+import { FAILED_METHOD } from './loaderCalls.js';
 import type { ProgramReport } from './programReport.js';
 import { notAvailable, RunFailure } from './runFailure.js';
 import type { Secrets } from './secrets.js';
@@ -26,7 +26,7 @@ export interface CapabilityDependencies {
   readonly shell: ShellDependencies;
   readonly report: ProgramReport;
   readonly emit: (event: EventBody) => void;
-  /** Aborted with the run, with the error that a stopped call fails with. */
+  /** Aborted when the run is to stop or the program has ended, with the error that calls then fail with. */
   readonly signal: AbortSignal;
   readonly log: (message: string) => void;
 }
@@ -50,6 +50,7 @@ const ALWAYS: ReadonlySet<string> = new Set(['bootstrap', 'report_return', FAILE
 export class Capabilities {
   readonly #deps: CapabilityDependencies;
   readonly #phaseIds = new Set<string>();
+  readonly #inProgress = new Set<Promise<unknown>>();
 
   constructor(deps: CapabilityDependencies) {
     this.#deps = deps;
@@ -60,7 +61,18 @@ export class Capabilities {
     if (!ALWAYS.has(method)) this.#deps.signal.throwIfAborted();
     const given = params === undefined ? {} : params;
     if (!isRecord(given)) throw new RunFailure('INVALID_PARAMS', `${method}: params must be an object.`);
-    return this.#dispatch(method, given);
+    const work = this.#dispatch(method, given);
+    this.#inProgress.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#inProgress.delete(work);
+    }
+  }
+
+  /** Resolves when no call is in progress any more. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#inProgress);
   }
 
   notification(method: string, params: unknown): void {

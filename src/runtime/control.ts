@@ -33,6 +33,7 @@ export interface ControlCall {
   readonly path: string;
   readonly body?: unknown;
   readonly accept?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -97,7 +98,10 @@ export class Control {
     try {
       call.signal?.throwIfAborted();
       const response = await this.#connected(call, ended.signal, this.#calls);
-      const answer = { status: response.statusCode ?? 0, body: await wholeBody(response) };
+      const body = await wholeBody(response).catch((error: unknown) => {
+        throw unreachable(call, error);
+      });
+      const answer = { status: response.statusCode ?? 0, body };
       if (answer.status === 410) this.#options.onFenced();
       return answer;
     } catch (error) {
@@ -162,6 +166,7 @@ export class Control {
           host: 'gateway',
           authorization: `Bearer ${this.#options.bearer}`,
           accept: call.accept ?? 'application/json',
+          ...call.headers,
           ...(body === undefined
             ? {}
             : { 'content-type': 'application/json', 'content-length': body.byteLength }),

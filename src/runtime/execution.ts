@@ -1,6 +1,7 @@
 // The middle of a run: host, program, meters (protocol/run-control.md 3, steps 6 and 10 to 14). It guards that whatever
 // was opened for the program is closed again, and that everything the program spent is reported before the finalize.
 
+import { setMaxListeners } from 'node:events';
 import type { HandOver } from '../contract/handOver.js';
 import { isRecord } from '../contract/json.js';
 import type { Manifest } from '../contract/manifest.js';
@@ -12,7 +13,7 @@ import { ProgramOutput } from './programOutput.js';
 import { Agents } from './agent/leaf.js';
 import { Budget } from './budget.js';
 import { Capabilities } from './capabilities.js';
-import { CONSOLE_METHOD } from './consoleLimits.js';
+import { CONSOLE_METHOD } from './loaderCalls.js';
 import { programContext, programInput } from './context.js';
 import type { Control } from './control.js';
 import type { EventStream } from './eventStream.js';
@@ -47,31 +48,36 @@ export interface RunningRun {
 /** @throws RunFailure when the program could not be started */
 export async function executeProgram(entryPath: string, run: RunningRun): Promise<Outcome> {
   const { handOver, control, secrets, stop, log, elapsedMs, manifest } = run;
-  const secretCalls = new Secrets({ control, known: secrets, signal: stop.signal });
+  const calls = callsOf(stop);
+  const secretCalls = new Secrets({ control, known: secrets, signal: calls.signal });
   const env = programEnvironment(run.env, await secretCalls.environment(manifest.env));
   const { maxUsd, maxTokens, maxComputeSeconds } = manifest.budget;
   const budget = new Budget({ usd: maxUsd, tokens: maxTokens, compute: maxComputeSeconds }, elapsedMs);
   const usage = new UsageReports({ runId: handOver.runId, vcpus: handOver.vcpus, control, log, elapsedMs });
   const report = new ProgramReport();
-  const host = buildHost(run, { secretCalls, env, budget, usage, report });
-  const socketPath = await host.server.start().catch((cause: unknown) => {
-    throw new RunFailure('HOST_BUILD_FAILED', cause instanceof Error ? cause.message : String(cause), {
-      cause,
-    });
+  const { server, output, capabilities } = buildHost(run, {
+    secretCalls,
+    env,
+    budget,
+    usage,
+    report,
+    signal: calls.signal,
+  });
+  const socketPath = await server.start().catch((cause: unknown) => {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new RunFailure('HOST_BUILD_FAILED', message, { cause });
   });
   usage.start();
   try {
     const end = await runProgram({
-      nodePath: handOver.nodePath,
-      sdkDir: handOver.sdkDir,
+      ...handOver,
       entryPath,
       cwd: handOver.workspaceDir,
       env,
       socketPath,
-      stopGraceMs: handOver.stopGraceMs,
-      host: host.server,
+      host: server,
       report,
-      output: host.output,
+      output,
       groups: run.groups,
       onStop: (listener) => stop.onStop(listener),
     });
@@ -83,9 +89,21 @@ export async function executeProgram(entryPath: string, run: RunningRun): Promis
     }
     return { kind: 'completed', value };
   } finally {
-    await host.server.stop();
+    // A call that nobody waits for any more must not go on beside the finalize, or emit a row after it.
+    calls.abort(new RunFailure('CANCELLED', 'The program has ended.'));
+    await capabilities.settled();
+    await server.stop();
     await usage.finish();
   }
+}
+
+/** Ends the calls of a program: with the run, or with the program itself. */
+function callsOf(stop: RunStop): AbortController {
+  const calls = new AbortController();
+  // Every call in progress listens; a program may make any number at once.
+  setMaxListeners(0, calls.signal);
+  stop.onStop(() => calls.abort(stop.signal.reason));
+  return calls;
 }
 
 interface HostParts {
@@ -94,15 +112,18 @@ interface HostParts {
   readonly budget: Budget;
   readonly usage: UsageReports;
   readonly report: ProgramReport;
+  readonly signal: AbortSignal;
 }
 
-function buildHost(
-  run: RunningRun,
-  parts: HostParts,
-): { readonly server: HostServer; readonly output: ProgramOutput } {
-  const { handOver, claim, manifest, control, events, secrets, stop, groups, log } = run;
-  const { budget, usage, env } = parts;
-  const { signal } = stop;
+interface Host {
+  readonly server: HostServer;
+  readonly output: ProgramOutput;
+  readonly capabilities: Capabilities;
+}
+
+function buildHost(run: RunningRun, parts: HostParts): Host {
+  const { handOver, claim, manifest, control, events, secrets, groups, log } = run;
+  const { budget, usage, env, signal } = parts;
   const capabilities = new Capabilities({
     ...parts,
     input: programInput(effectiveInput(claim.run), manifest.inputSchema),
@@ -112,7 +133,6 @@ function buildHost(
     shell: { workspaceDir: handOver.workspaceDir, env, groups, signal },
     emit: (event) => events.emit(event),
     secrets,
-    signal,
     log,
   });
   const output = new ProgramOutput({
@@ -127,7 +147,7 @@ function buildHost(
       method === CONSOLE_METHOD ? printed(output, params) : capabilities.notification(method, params),
     log,
   });
-  return { server, output };
+  return { server, output, capabilities };
 }
 
 /** A console call of the loader; anything else on this private method is ignored. */

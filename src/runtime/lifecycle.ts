@@ -31,8 +31,8 @@ export interface LifecycleParts {
   readonly stop: RunStop;
   readonly groups: ProcessGroups;
   readonly log: (message: string) => void;
-  /** Ends all sending: the process is about to go. */
-  readonly ending: AbortSignal;
+  /** Aborted when the process has been told to go: rows may still leave, a finalize may not. */
+  readonly leaving: AbortSignal;
   /** This attempt may not act any more. */
   readonly onLost: (why: string) => void;
 }
@@ -44,8 +44,8 @@ export class Lifecycle {
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts;
-    const { control, log, onLost, ending } = parts;
-    this.#delivery = { control, log, onLost, signal: ending };
+    const { control, log, onLost } = parts;
+    this.#delivery = { control, log, onLost };
   }
 
   /** @throws when the run can't be finalized; it then starts again elsewhere */
@@ -62,6 +62,8 @@ export class Lifecycle {
     events.emit({ kind: 'run_status', status: 'running' });
     const outcome = await this.#outcome(claim, events, () => performance.now() - claimedAt);
     await events.drained();
+    // What a program does when its process group is told to end is not how its run went.
+    this.#parts.leaving.throwIfAborted();
     await this.#finalize(outcome);
     return 'finalized';
   }
@@ -110,7 +112,8 @@ export class Lifecycle {
       await mkdir(handOver.workspaceDir, { recursive: true }).catch((error: unknown) =>
         log(`the workspace directory can't be made: ${String(error)}`),
       );
-      if (manifest.workspace.persist !== false) {
+      const { persist } = manifest.workspace;
+      if (persist === true || (persist !== false && persist.length > 0)) {
         const detail =
           'Persisted workspaces are not available in boardwalk-fleet 0.1 yet; the run starts with an empty one.';
         events.emit({ kind: 'workspace_persist_skipped', reason: 'error', detail });
@@ -148,16 +151,17 @@ export class Lifecycle {
 
   async #finalize(outcome: Outcome): Promise<void> {
     const { workerId } = this.#parts.handOver;
+    const delivery = { ...this.#delivery, signal: this.#parts.leaving };
     const body = finalizeBody(outcome, workerId);
     const call: ControlCall = { name: 'finalize', method: 'POST', path: 'finalize', body };
-    const delivered = await deliver(call, this.#delivery);
+    const delivered = await deliver(call, delivery);
     if (delivered.outcome === 'taken') return;
     this.#parts.log(
       `finalize was refused with status ${delivered.answer.status}; it is sent once more, as failed`,
     );
     const message = `The control plane refused the run's result with status ${delivered.answer.status}.`;
     const failed = finalizeBody({ kind: 'failed', error: { code: 'VALIDATION_FAILED', message } }, workerId);
-    const again = await deliver({ ...call, body: failed }, this.#delivery);
+    const again = await deliver({ ...call, body: failed }, delivery);
     if (again.outcome === 'refused') throw this.#parts.control.unexpected(call, again.answer);
   }
 }

@@ -20,8 +20,9 @@ const LAST_ROWS_MS = 5_000;
 
 const secrets = new SecretSet();
 const groups = new ProcessGroups();
-const ending = new AbortController();
+const leaving = new AbortController();
 let lifecycle: Lifecycle | undefined;
+let running: Promise<unknown> = Promise.resolve();
 let going = false;
 
 function log(message: string): void {
@@ -39,13 +40,15 @@ function lost(why: string): never {
   exit(EXIT_LOST);
 }
 
-/** The program goes first; then its rows get a moment to leave. A second reason doesn't wait any more. */
+/** The program is told to go first; then its last rows get a moment to leave. A second reason doesn't wait any more. */
 async function leave(code: number): Promise<void> {
   if (going) exit(code);
   going = true;
+  leaving.abort();
+  // With a program alive, the run's own end comes after everything that it still says.
+  const saidAll = groups.isEmpty ? lifecycle?.drained() : running.catch(() => undefined);
   groups.signalAll('SIGTERM');
-  const limit = new Promise((resolve) => setTimeout(resolve, LAST_ROWS_MS));
-  await Promise.race([lifecycle?.drained(), limit]);
+  await Promise.race([saidAll, new Promise((resolve) => setTimeout(resolve, LAST_ROWS_MS))]);
   exit(code);
 }
 
@@ -70,10 +73,12 @@ async function main(): Promise<void> {
     stop,
     groups,
     log,
-    ending: ending.signal,
+    leaving: leaving.signal,
     onLost: lost,
   });
-  const end = await lifecycle.run();
+  const run = lifecycle.run();
+  running = run;
+  const end = await run;
   // The gateway may close its door as soon as it has the finalize; that is no loss.
   watch.stop();
   debug(end === 'finalized' ? 'the run is finalized' : 'the run has another owner, or is over');
@@ -87,12 +92,15 @@ for (const [signal, code] of Object.entries(EXIT_BY_SIGNAL)) {
     void leave(code);
   });
 }
+// An executor that is gone reads no log; the watch says so in its own way.
+process.stderr.on('error', () => undefined);
 process.on('uncaughtException', (error) => {
   log(error.stack ?? error.message);
   void leave(1);
 });
 
 main().catch((error: unknown) => {
+  if (going) return;
   log(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
-  return leave(1);
+  void leave(1);
 });

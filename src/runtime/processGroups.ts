@@ -5,6 +5,10 @@
 export class ProcessGroups {
   readonly #leaders = new Set<number>();
 
+  get isEmpty(): boolean {
+    return this.#leaders.size === 0;
+  }
+
   add(pid: number): void {
     this.#leaders.add(pid);
   }

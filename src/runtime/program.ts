@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import type { RunVersion } from '../contract/runControl.js';
 import { isInside, unpackArchive } from './archive.js';
 import { CALL_TIMEOUT_MS, type Control } from './control.js';
+import { isMachineFault } from './machineFault.js';
 import { RunFailure } from './runFailure.js';
 
 const ARCHIVE_BYTES = 1024 ** 3;
@@ -110,7 +111,7 @@ async function download(
     );
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof RunFailure) throw error;
+    if (error instanceof RunFailure || isMachineFault(error)) throw error;
     const why = deadline.signal.aborted
       ? `it took longer than ${CALL_TIMEOUT_MS.download} ms`
       : String(error);

@@ -30,8 +30,8 @@ export type Delivered =
 
 export interface DeliveryOptions {
   readonly control: Pick<Control, 'call'>;
-  /** Ends the trying: the process is about to go. */
-  readonly signal: AbortSignal;
+  /** Ends the trying. */
+  readonly signal?: AbortSignal;
   readonly log: (message: string) => void;
   /** Told once for the first call that says so. */
   readonly onLost: (why: string) => void;
@@ -41,10 +41,13 @@ export interface DeliveryOptions {
 export async function deliver(call: ControlCall, options: DeliveryOptions): Promise<Delivered> {
   const { control, signal, log, onLost } = options;
   for (let failures = 0; ; failures += 1) {
-    if (signal.aborted) throw new DeliveryLost(`${call.name} was given up`);
+    if (signal?.aborted === true) throw new DeliveryLost(`${call.name} was given up`);
     let trouble: string;
     try {
-      const answer = await control.call({ ...call, signal }, CALL_TIMEOUT_MS.lane);
+      const answer = await control.call(
+        signal === undefined ? call : { ...call, signal },
+        CALL_TIMEOUT_MS.lane,
+      );
       if (answer.status >= 200 && answer.status < 300) return { outcome: 'taken' };
       if (REFUSED.has(answer.status)) return { outcome: 'refused', answer };
       if (LOST.has(answer.status)) {
@@ -57,9 +60,8 @@ export async function deliver(call: ControlCall, options: DeliveryOptions): Prom
       trouble = error.message;
     }
     if (failures === 0) log(`${call.name}: ${trouble}; trying on`);
-    await delay(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 8)), undefined, {
-      signal,
-    }).catch(() => undefined);
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 8));
+    await delay(pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
   }
 }
 

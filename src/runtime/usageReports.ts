@@ -61,15 +61,19 @@ export class UsageReports {
   /** Stops the timer, reports what is left, and waits for all reports, 5 s at most. */
   async finish(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#computing;
     const timer = new AbortController();
     const limit = delay(this.#options.lastReportsMs ?? LAST_REPORTS_MS, 'late', {
       signal: timer.signal,
     }).catch(() => undefined);
-    const reports = Promise.all([this.#reportCompute(), ...this.#outstanding]);
+    const reports = Promise.all([this.#lastCompute(), ...this.#outstanding]);
     if ((await Promise.race([reports, limit])) === 'late')
       this.#options.log('usage: not all reports were answered in time');
     timer.abort();
+  }
+
+  async #lastCompute(): Promise<void> {
+    await this.#computing;
+    await this.#reportCompute();
   }
 
   /** A slow report delays the next; a failed one is repeated, larger, under the same identifier. */

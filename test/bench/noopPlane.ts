@@ -1,6 +1,7 @@
 // A control plane that does nothing but answer, as a process of its own: the pipe's benchmark measures us, not it.
 // Offers come until as many runs were claimed as it was told to give. Prints its port; answers counts on /counts.
 
+import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -100,7 +101,7 @@ function base(): string {
 }
 
 async function drained(req: IncomingMessage): Promise<void> {
-  for await (const _chunk of req);
+  await once(req.resume(), 'end');
 }
 
 server.keepAliveTimeout = 60_000;

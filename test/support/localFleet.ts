@@ -3,10 +3,12 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startTestRedis, type TestRedis } from './redis.js';
 
@@ -66,6 +68,29 @@ export class FleetProcess {
   }
 }
 
+export interface ProgramEnd {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The program run to its end. */
+export async function runProgram(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<ProgramEnd> {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...environment },
+  });
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number | null]>,
+  ]);
+  return { code, stdout, stderr };
+}
+
 /** What the admin API says of a run; times in ms. */
 export interface RunView {
   readonly status: string;
@@ -114,6 +139,17 @@ export class Admin {
     return ((await this.call('GET', `runs/${id}/events`)) as { rows: Row[] }).rows;
   }
 
+  /** The first of the runs that has reached the phase. */
+  async someRun(ids: readonly string[], phase: string): Promise<string> {
+    for (;;) {
+      for (const id of ids) {
+        const rows = await this.rows(id);
+        if (rows.some(({ event }) => event.kind === 'phase' && event['name'] === phase)) return id;
+      }
+      await pause(50);
+    }
+  }
+
   async report(): Promise<Report> {
     return (await this.call('GET', 'report')) as Report;
   }
@@ -128,7 +164,7 @@ export class Admin {
           views.push(view);
           break;
         }
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await pause(50);
       }
     }
     return views;
@@ -140,9 +176,9 @@ export class Admin {
       headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} /dev/v1/${path}: ${response.status} ${text}`);
-    return text === '' ? null : JSON.parse(text);
+    const answer = await response.text();
+    if (!response.ok) throw new Error(`${method} /dev/v1/${path}: ${response.status} ${answer}`);
+    return answer === '' ? null : JSON.parse(answer);
   }
 }
 
@@ -161,6 +197,10 @@ export interface LocalFleet {
   readonly dir: string;
   readonly processes: readonly FleetProcess[];
   start(name: string, args: readonly string[]): FleetProcess;
+  /** Waits until every executor has cleaned up after its attempts. */
+  idle(): Promise<void>;
+  /** Processes on this host that belong to a sandbox of this fleet. */
+  sandboxProcesses(): Promise<readonly string[]>;
   /** Drains every process and tells their exit codes by name. */
   stop(): Promise<Readonly<Record<string, number | null>>>;
 }
@@ -206,8 +246,9 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
     ];
     waits.push(start(`executor-${n}`, args).line('executor ready'));
   }
-  waits.push(start('poller', ['--roles', 'poller', '--url', line.url]).line('online'));
   await Promise.all(waits);
+  // It is online after its first answered poll, which the control plane holds until there is a run.
+  start('poller', ['--roles', 'poller', '--url', line.url]);
   return {
     admin: new Admin(line.url, line.admin_token),
     url: line.url,
@@ -215,6 +256,18 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
     dir,
     processes,
     start,
+    idle: async () => {
+      for (const name of (await readdir(dir)).filter((each) => each.startsWith('work-')))
+        while ((await readdir(join(dir, name, 'runs'))).length > 0) await pause(50);
+    },
+    sandboxProcesses: async () => {
+      const found: string[] = [];
+      for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+        const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+        if (environment.includes('BWF_SANDBOX=') && environment.includes(dir)) found.push(pid);
+      }
+      return found;
+    },
     stop: async () => {
       const codes: Record<string, number | null> = {};
       await Promise.all(processes.map(async (each) => (codes[each.name] = await each.stop())));

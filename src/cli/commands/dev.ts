@@ -6,7 +6,12 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { parseRunEventLenient } from '../../contract/events.js';
 import { OperatorError } from '../../contract/operatorError.js';
-import { ControlPlane, type RunView, type StoredRow } from '../../dev/controlPlane/controlPlane.js';
+import {
+  ControlPlane,
+  type RunsSpec,
+  type RunView,
+  type StoredRow,
+} from '../../dev/controlPlane/controlPlane.js';
 import { readDevFile, readScriptFile } from '../../dev/devFile.js';
 import { LiveView } from '../../dev/liveView.js';
 import { packWorkflow } from '../../dev/workflowPackage.js';
@@ -67,8 +72,6 @@ export const dev: CommandDefinition<(typeof DEV_SETTINGS)[number]> = {
   },
 };
 
-type RunsSpec = Parameters<ControlPlane['createRuns']>[0];
-
 async function readSpec(values: DevSettings, input: CommandInput): Promise<RunsSpec> {
   const dir = input.argument ?? '.';
   const program = await packWorkflow(dir);
@@ -99,11 +102,11 @@ async function runLocally({ values, spec, dir, log, terminal }: LocalRun): Promi
   plane.onRow((runId, row) => shown.row(runId, row));
   try {
     const identity = await enrol(plane);
-    const { fleet, close } = await openEmbeddedFleet('dev', join(dir, 'redis'), log);
+    const opened = await openEmbeddedFleet('dev', join(dir, 'redis'), log);
     try {
       const roles = await Roles.make({
         roles: ROLES,
-        fleet,
+        fleet: opened.fleet,
         log,
         identity,
         version: packageVersion(),
@@ -123,6 +126,8 @@ async function runLocally({ values, spec, dir, log, terminal }: LocalRun): Promi
       });
       const runIds = plane.createRuns(spec);
       const done = Promise.all(runIds.map((runId) => plane.whenDone(runId)));
+      // When we end before the runs do, nobody waits for them any more.
+      done.catch(() => undefined);
       void shutdown.asked.then(() => {
         terminal.stderr.write('cancelling (again to end at once)\n');
         for (const runId of runIds) plane.cancel(runId);
@@ -140,7 +145,7 @@ async function runLocally({ values, spec, dir, log, terminal }: LocalRun): Promi
         await roles.stop(performance.now() + (shutdown.hurried.aborted ? 0 : END_MS));
       }
     } finally {
-      await close();
+      await opened.close();
     }
   } finally {
     await plane.stop();

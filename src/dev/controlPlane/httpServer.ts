@@ -3,6 +3,7 @@
 // go of every connection in bounded time.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { OperatorError } from '../../contract/operatorError.js';
 import { Refusal, refused, type Answer, type StreamedAnswer, type WholeAnswer } from './answer.js';
 import { Incoming, readBody } from './incoming.js';
@@ -27,12 +28,22 @@ export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #server: Server;
   readonly #outlets = new Set<Outlet>();
+  /** Connections without a request. The server's own notion leaves out those that never had one, as clients open ahead. */
+  readonly #idle = new Set<Socket>();
   #stopping = false;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (req, res) => {
+      this.#idle.delete(req.socket);
+      res.once('close', () => {
+        if (!req.socket.destroyed) this.#idle.add(req.socket);
+      });
       void this.#handle(req, res);
+    });
+    this.#server.on('connection', (socket: Socket) => {
+      this.#idle.add(socket);
+      socket.once('close', () => this.#idle.delete(socket));
     });
   }
 
@@ -67,7 +78,7 @@ export class HttpServer {
         clearTimeout(grace);
         resolve();
       });
-      this.#server.closeIdleConnections();
+      for (const socket of this.#idle) socket.destroy();
       for (const outlet of this.#outlets) outlet.drop();
     });
   }

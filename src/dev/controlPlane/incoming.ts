@@ -25,6 +25,12 @@ export class Incoming {
     return header !== undefined && /^bearer /i.test(header) ? header.slice('bearer '.length) : null;
   }
 
+  /** The first of this name; `undefined` when there is none. */
+  header(name: string): string | undefined {
+    const value = this.#req.headers[name];
+    return Array.isArray(value) ? value[0] : value;
+  }
+
   /** The body as JSON; an empty one is `{}`. @throws Refusal 400 */
   json(): unknown {
     if (this.#body.length === 0) return {};

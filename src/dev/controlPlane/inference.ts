@@ -3,12 +3,11 @@
 // silence as soon as nobody listens. A call is charged when its result has been said, so a repeat is charged once.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { isRecord } from '../../contract/json.js';
+import { AGENT_HEADER } from '../../contract/fleetCalls.js';
 import { inferenceRequestSchema, type InferenceRequest } from '../../contract/runControl.js';
 import { lastPrompt, type ScriptedAnswer, type ScriptStep } from '../scriptedModel.js';
 import { refused, type Answer } from './answer.js';
 import type { Incoming } from './incoming.js';
-import { readBySchema } from './incoming.js';
 import type { Outlet } from './outlet.js';
 import type { Assignment, Run } from './run.js';
 
@@ -19,9 +18,8 @@ const CONTEXT_TOKENS = 200_000;
 const CHARS_PER_TOKEN = 4;
 
 export function inferenceAnswer(request: Incoming, { run, model }: Assignment): Answer | Promise<Answer> {
-  const body = request.json();
-  const call = readBySchema('inference request', inferenceRequestSchema, body);
-  const answer = model.answer({ prompt: lastPrompt(call.messages), agentName: agentNameOf(body) });
+  const call = request.read('inference request', inferenceRequestSchema);
+  const answer = model.answer({ prompt: lastPrompt(call.messages), agentName: agentNameOf(request) });
   const status = answer.steps.find((step) => step.kind === 'status');
   if (status !== undefined) return statusAnswer(status.status, answer.steps, request);
   return {
@@ -31,10 +29,15 @@ export function inferenceAnswer(request: Incoming, { run, model }: Assignment): 
   };
 }
 
-/** Not a field of the wire, where unknown ones are dropped: a runtime may say which agent asks, so that scripts can tell. */
-function agentNameOf(body: unknown): string | null | undefined {
-  const name = isRecord(body) ? body['agentName'] : undefined;
-  return typeof name === 'string' || name === null ? name : undefined;
+/** A client that is not ours doesn't say who asks. */
+function agentNameOf(request: Incoming): string | null | undefined {
+  const header = request.header(AGENT_HEADER);
+  if (header === undefined) return undefined;
+  try {
+    return header === '' ? null : decodeURIComponent(header);
+  } catch {
+    return header;
+  }
 }
 
 async function statusAnswer(

@@ -3,6 +3,8 @@
 
 import type { ServerResponse } from 'node:http';
 
+const DROP_DELAY_MS = 50;
+
 export class Outlet {
   readonly #res: ServerResponse;
   readonly #gone = new AbortController();
@@ -43,8 +45,11 @@ export class Outlet {
     this.#res.end();
   }
 
-  /** Breaks the connection in the middle of the answer. */
+  /**
+   * Breaks the connection in the middle of the answer, once what was said has had time to arrive: a reader that meets
+   * the break first would discard it unread.
+   */
   drop(): void {
-    this.#res.socket?.destroy();
+    setTimeout(() => this.#res.socket?.destroySoon(), DROP_DELAY_MS);
   }
 }

@@ -145,9 +145,12 @@ export class Runs {
 
   whenDone(run: Run): Promise<RunView> {
     if (isOver(run)) return Promise.resolve(viewOf(run));
-    return new Promise((resolve, reject) => {
+    const done = new Promise<RunView>((resolve, reject) => {
       this.#waiters.set(run, [...(this.#waiters.get(run) ?? []), { resolve, reject }]);
     });
+    // Whoever asked for many and awaits one after the other must not be ended by a stop.
+    done.catch(() => undefined);
+    return done;
   }
 
   /** No timer is left, and nobody waits any more. */

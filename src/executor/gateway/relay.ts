@@ -2,6 +2,7 @@
 // deadline of one call happen in the platform's client; its answer, good or bad, is the sandbox's. Values that the
 // platform gives out in confidence are remembered for redaction before the sandbox has them.
 
+import { AGENT_HEADER } from '../../contract/fleetCalls.js';
 import { isRecord, ownMember } from '../../contract/json.js';
 import type { RunClient } from '../../platform/runClient.js';
 import { Refusal } from './answers.js';
@@ -75,9 +76,10 @@ export async function relaySecret(
 
 /** What the sandbox says about its body and the answer it takes; its connection and its bearer are its own affair. */
 export function forwardedHeaders(call: Call, body: Buffer | undefined): Record<string, string> {
-  const { accept, 'content-type': contentType } = call.req.headers;
+  const { accept, 'content-type': contentType, [AGENT_HEADER]: agent } = call.req.headers;
   return {
     accept: accept ?? 'application/json',
+    ...(typeof agent === 'string' ? { [AGENT_HEADER]: agent } : {}),
     ...(body === undefined || body.byteLength === 0
       ? {}
       : { 'content-type': contentType ?? 'application/json' }),

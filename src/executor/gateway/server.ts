@@ -6,7 +6,7 @@
 // that listen themselves, not on connections that are handed to one.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { chmod, mkdir, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, rm, rmdir, stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -103,6 +103,8 @@ export class Gateway {
   async stop(): Promise<void> {
     this.#state = 'stopped';
     await Promise.all([...this.#open].map((door) => door.close()));
+    // Ours alone when it is empty; whatever else lies in it is not ours to remove.
+    await rmdir(this.#options.socketDir).catch(() => undefined);
   }
 
   /** Opens a socket of its own for `door`. From the return on, a sandbox may connect. */

@@ -24,7 +24,8 @@ if known[1] == ARGV[1] then
   end
   return 'repeated'
 end
-if known[1] and known[2] ~= 'done' and tonumber(known[3]) > tonumber(ARGV[2]) then return 'stale' end
+local holds = known[1] and known[2] ~= 'done' and not known[4]
+if holds and tonumber(known[3]) > tonumber(ARGV[2]) then return 'stale' end
 
 local time = redis.call('TIME')
 local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
@@ -39,7 +40,8 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 
-redis.call('HDEL', KEYS[4], 'token')
+-- What was parked for want of a good token has one now; the next append or the attempt's start sees to its flush.
+redis.call('HDEL', KEYS[4], 'token', 'armed', 'parked', 'parkedAtMs')
 redis.call('PERSIST', KEYS[3])
 redis.call('PERSIST', KEYS[4])
 return 'recorded'

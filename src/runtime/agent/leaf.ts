@@ -98,6 +98,7 @@ async function answerOf(
   };
   try {
     const result = await callModel(body, {
+      agentName: options.name === undefined ? undefined : redact(options.name, secrets),
       control,
       signal,
       onFrame: async (frame) => {

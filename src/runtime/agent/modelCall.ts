@@ -8,6 +8,7 @@ import {
   readFrames,
   type ResultFrame,
 } from '../../contract/inference.js';
+import { AGENT_HEADER } from '../../contract/fleetCalls.js';
 import { CallProgress, refusalMessage } from '../../contract/inferenceCall.js';
 import type { Control, ControlCall } from '../control.js';
 import { isErrorCode, RunFailure } from '../runFailure.js';
@@ -16,6 +17,8 @@ import { isErrorCode, RunFailure } from '../runFailure.js';
 const REFUSAL_BYTES = 256 * 1024;
 
 export interface ModelCallOptions {
+  /** Undefined: it has none. */
+  readonly agentName: string | undefined;
   readonly control: Pick<Control, 'stream'>;
   /** Aborts the request itself, so that the server can stop the upstream. */
   readonly signal: AbortSignal;
@@ -27,13 +30,14 @@ export interface ModelCallOptions {
  * @throws RunFailure `PROVIDER_ERROR`, or the code of an error frame; the signal's reason when it was aborted
  */
 export async function callModel(body: unknown, options: ModelCallOptions): Promise<ResultFrame> {
-  const { control, signal, onFrame } = options;
+  const { agentName = '', control, signal, onFrame } = options;
   const call: ControlCall = {
     name: 'inference',
     method: 'POST',
     path: 'inference',
     body,
     accept: 'application/x-ndjson',
+    headers: { [AGENT_HEADER]: encodeURIComponent(agentName) },
     signal,
   };
   try {

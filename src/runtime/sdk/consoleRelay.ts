@@ -3,7 +3,7 @@
 
 import { Console } from 'node:console';
 import { Writable } from 'node:stream';
-import { CONSOLE_CALLS, CONSOLE_METHOD, CONSOLE_TEXT_CHARS } from '../consoleLimits.js';
+import { CONSOLE_CALLS, CONSOLE_METHOD, CONSOLE_TEXT_CHARS } from '../loaderCalls.js';
 import type { HostClient } from './hostClient.js';
 
 /** Replaces the methods of the global console. Raw writes to stdout and stderr are not touched; their pipes are captured. */

@@ -2,6 +2,7 @@
 // `cancel`. It guards against a call that waits for ever because the host is gone: when the connection ends, every
 // pending call fails, and so does every later one.
 
+import { setMaxListeners } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { encodeHostFrame, type FrameId, type HostFrame, readHostFrame } from '../../contract/hostFrames.js';
 import { isRecord } from '../../contract/json.js';
@@ -25,6 +26,8 @@ export class HostClient {
 
   private constructor(socket: Socket) {
     this.#socket = socket;
+    // `context.signal`: authors hand it to as many waits as they like.
+    setMaxListeners(0, this.#cancel.signal);
     const lines = new LineReader({ maxBytes: FRAME_BYTES });
     socket.on('data', (chunk: Buffer) => {
       for (const line of lines.push(chunk)) this.#take(readHostFrame(line));

@@ -4,7 +4,7 @@
 
 import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../contract/json.js';
-import { FAILED_METHOD } from '../consoleLimits.js';
+import { FAILED_METHOD } from '../loaderCalls.js';
 import { outputRefusal } from '../outputBound.js';
 import { host } from './connection.js';
 import { relayConsole } from './consoleRelay.js';

@@ -1,5 +1,5 @@
 import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEmbeddedRedis, type EmbeddedRedis } from '../../../src/dev/embeddedRedis.js';
@@ -106,6 +106,16 @@ describe('a second use of the directory', () => {
     await predecessor.ended;
     const successor = await start();
     expect(await withClient(successor.url, (redis) => redis.get('key'))).toBe('value');
+  });
+
+  it('follows a killed predecessor with a long name, and removes what that had made for its socket', async () => {
+    const long = join(dir, 'x'.repeat(100));
+    const predecessor = startProgram('embedRedis', long);
+    const old = dirname(socketOf(await predecessor.line()));
+    predecessor.process.kill('SIGKILL');
+    await predecessor.ended;
+    await start(long);
+    await expect(stat(old)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   it('follows an owner’s file that says nothing, or names a process that is another now', async () => {

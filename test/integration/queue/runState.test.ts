@@ -86,6 +86,15 @@ describe('recording a claim', () => {
     expect(await fleet.credentials.run(newer.runId)).toEqual(newer);
   });
 
+  it('supersedes one whose lease is lost, whatever was granted to that', async () => {
+    const lost = someClaim({ leaseExpiresAtMs: 2_000 });
+    await fleet.runStates.recordClaim(lost);
+    await fleet.runStates.markLeaseLost(lost.runId, lost.leaseId);
+    const next = { ...lost, leaseId: 'lse_next', leaseExpiresAtMs: 1_000 };
+    expect(await fleet.runStates.recordClaim(next)).toBe('recorded');
+    expect(await startOf(next, 'one')).toMatchObject({ outcome: 'started' });
+  });
+
   it('does not bring a finished run back, but a new claim of it does', async () => {
     const claim = await startedRun(fleet, 'one');
     await fleet.runStates.finish(claim.runId, claim.leaseId, { status: 'completed', answer: 'acknowledged' });

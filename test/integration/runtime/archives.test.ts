@@ -4,7 +4,8 @@
 import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { gzipSync } from 'node:zlib';
-import { archiveOf, finishedRun, type Member, type RunOptions, tarOf } from './world.js';
+import { archiveOf, type Member, tarOf } from '../../unit/runtime/tarball.js';
+import { finishedRun, type RunOptions } from './world.js';
 import { json } from './testGateway.js';
 
 const containing = (text: string): unknown => expect.stringContaining(text);

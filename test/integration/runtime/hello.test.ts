@@ -207,10 +207,10 @@ describe('a run that goes well', () => {
     const run = await startRun({
       source: `export default async () => { for (let i = 0; i < 50; i += 1) console.log('line ' + i); return 'done'; }`,
       answers: {
-        telemetry: (body, res) => {
+        telemetry: (body, res, gateway) => {
           failures += 1;
           if (failures <= 2) res.writeHead(500).end();
-          else run.gateway.take(body, res);
+          else gateway.take(body, res);
         },
       },
     });

@@ -14,12 +14,17 @@ const ABORTED = {
 /** Starts a run whose program prints `ready`, and hands it over as soon as it has. */
 async function readyRun(options: RunOptions): Promise<TestRun> {
   const run = await startRun(options);
-  await run.gateway.row((event) => event.kind === 'program_output' && event.text.startsWith('ready'));
+  await run.row((event) => event.kind === 'program_output' && event.text.startsWith('ready'));
   return run;
 }
 
-/** Processes whose working directory is the run's. */
-async function processesIn(dir: string): Promise<readonly string[]> {
+/** Resolves when no process of the run is left: one that was killed may take a moment to be gone. */
+async function allGone(dir: string): Promise<void> {
+  while ((await processesOf(dir)).length > 0) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Processes that carry the run's directory in their environment. */
+async function processesOf(dir: string): Promise<readonly string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const environments = await Promise.all(
     pids.map(async (pid) =>
@@ -62,7 +67,7 @@ describe('a cancelled run', () => {
         },
       },
     });
-    await run.gateway.row((event) => event.kind === 'text_delta');
+    await run.row((event) => event.kind === 'text_delta');
     run.gateway.tellStop('credit_exhausted');
     await gone;
     expect(await run.exited).toBe(0);
@@ -92,17 +97,37 @@ describe('a cancelled run', () => {
     });
     run.gateway.tellStop('cancelled');
     expect(await run.exited).toBe(0);
-    expect(await processesIn(run.workspaceDir)).toEqual([]);
+    await allGone(run.workspaceDir);
     await run.dispose();
     expect(run.gateway.finalizes).toEqual([ABORTED]);
   });
 
   test('is aborted before the program was there, too', async () => {
-    const run = await startRun({ answers: { '_fleet/program': () => run.gateway.tellStop('cancelled') } });
+    const run = await startRun({
+      answers: { '_fleet/program': (_body, _res, gateway) => gateway.tellStop('cancelled') },
+    });
     expect(await run.exited).toBe(0);
     expect(await run.leftovers()).toEqual([]);
     await run.dispose();
     expect(run.gateway.finalizes).toEqual([ABORTED]);
+  });
+});
+
+describe('a program that returns while its calls go on', () => {
+  test('completes: the calls are ended first, and no row comes after the finalize', async () => {
+    const run = await startRun({
+      source: `import { agent, shell, sleep } from '@boardwalk-labs/workflow';
+        export default async () => {
+          void agent('never answered').catch(() => 0); void shell('sleep 300').catch(() => 0); void sleep('1h').catch(() => 0);
+          await sleep(1); return 'done'; }`,
+      models: [['hang']],
+    });
+    expect(await run.exited).toBe(0);
+    await allGone(run.workspaceDir);
+    await run.dispose();
+    expect(run.gateway.finalizes).toMatchObject([{ status: 'completed', output: 'done' }]);
+    expect(eventsOf(run.gateway, 'turn_ended')).toMatchObject([{ reason: 'cancelled' }]);
+    expect(run.gateway.calls.at(-1)?.path).toBe('finalize');
   });
 });
 
@@ -116,7 +141,7 @@ describe('a run that loses its gateway', () => {
     const run = await readyRun({ source: WAITING });
     await lose(run);
     expect(await run.exited).toBe(70);
-    expect(await processesIn(run.workspaceDir)).toEqual([]);
+    await allGone(run.workspaceDir);
     expect(run.gateway.finalizes).toEqual([]);
     await run.dispose();
   });
@@ -124,7 +149,7 @@ describe('a run that loses its gateway', () => {
   test('because no word comes in time: the same', async () => {
     const run = await readyRun({ source: WAITING, ttlMs: 1_500 });
     expect(await run.exited).toBe(70);
-    expect(await processesIn(run.workspaceDir)).toEqual([]);
+    await allGone(run.workspaceDir);
     await run.dispose();
     expect(run.gateway.finalizes).toEqual([]);
   });
@@ -159,11 +184,29 @@ describe('a run process that is told to end', () => {
       });
       run.kill(signal);
       expect(await run.exited).toBe(code);
-      expect(await processesIn(run.workspaceDir)).toEqual([]);
+      await allGone(run.workspaceDir);
       expect(run.gateway.finalizes).toEqual([]);
       await run.dispose();
     },
   );
+
+  test('by SIGTERM does not finalize a program that died of it, also when its rows are slow to leave', async () => {
+    const run = await readyRun({
+      source: `process.on('SIGTERM', () => { console.log('last words'); process.exit(0); });
+        export default async () => { console.log('ready'); await new Promise((r) => setTimeout(r, 600_000)); }`,
+      answers: {
+        telemetry: (body, res, gateway) => {
+          if (!JSON.stringify(body).includes('last words')) gateway.take(body, res);
+          else setTimeout(() => gateway.take(body, res), 300);
+        },
+      },
+    });
+    run.kill('SIGTERM');
+    expect(await run.exited).toBe(143);
+    expect(run.gateway.finalizes).toEqual([]);
+    expect(run.gateway.bodiesOf('finalize')).toEqual([]);
+    await run.dispose();
+  });
 
   test('without a hand-over says what it is', async () => {
     const { spawn } = await import('node:child_process');

@@ -18,7 +18,7 @@ export interface Finalize {
   readonly workerId: string;
 }
 
-export type Answer = (body: unknown, res: ServerResponse) => void | Promise<void>;
+export type Answer = (body: unknown, res: ServerResponse, gateway: TestGateway) => void | Promise<void>;
 
 export interface GatewayWorld {
   readonly socketPath: string;
@@ -97,7 +97,7 @@ export class TestGateway {
     this.calls.push({ method: req.method ?? '', path, body });
     if (req.headers.authorization !== `Bearer ${BEARER}`)
       json(res, 401, { error: { code: 'UNAUTHORIZED', message: '' } });
-    else await (this.#world.answers?.[path] ?? this.#answerOf(path))(body, res);
+    else await (this.#world.answers?.[path] ?? this.#answerOf(path))(body, res, this);
     for (const waiter of this.#waiting.filter(({ wanted }) => wanted())) waiter.resolve();
   }
 

@@ -5,10 +5,9 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
-import { Header } from 'tar';
 import type { RunEvent } from '../../../src/contract/events.js';
 import { encodeHandOver, type HandOver } from '../../../src/contract/handOver.js';
+import { archiveOf } from '../../unit/runtime/tarball.js';
 import { BEARER, type GatewayWorld, RUN_ID, TestGateway } from './testGateway.js';
 
 const SANDBOX = fileURLToPath(new URL('../../../dist/sandbox/', import.meta.url));
@@ -29,6 +28,8 @@ export interface TestRun {
   readonly programRoot: string;
   readonly pid: number;
   kill(signal: NodeJS.Signals): void;
+  /** Resolves when such a row has arrived. @throws Error with what the run said when it ends before */
+  row(wanted: (event: RunEvent) => boolean): Promise<void>;
   /** Files that the run left in its directories, the workspace excepted. */
   leftovers(): Promise<readonly string[]>;
   dispose(): Promise<void>;
@@ -91,6 +92,13 @@ export async function startRun(options: RunOptions): Promise<TestRun> {
     programRoot,
     pid: child.pid ?? 0,
     kill: (signal) => void child.kill(signal),
+    row: async (wanted) => {
+      const ended = exited.then((code) => {
+        throw new Error(`the run ended with ${code} before the row came: ${stderr}`);
+      });
+      ended.catch(() => undefined);
+      await Promise.race([gateway.row(wanted), ended]);
+    },
     leftovers: async () => {
       const programs = await readdir(join(programRoot, '.bw-runs')).catch(() => []);
       return [...programs, ...(await readdir(tmpDir))];
@@ -127,34 +135,4 @@ export function eventsOf<K extends RunEvent['kind']>(
   return gateway.rows
     .map((row) => row.event)
     .filter((event): event is Extract<RunEvent, { kind: K }> => event.kind === kind);
-}
-
-export interface Member {
-  readonly path: string;
-  readonly content?: string;
-  readonly type?: 'File' | 'Directory' | 'SymbolicLink' | 'Link' | 'CharacterDevice' | 'FIFO';
-  readonly linkpath?: string;
-  /** Claimed size, when it is to differ. */
-  readonly size?: number;
-}
-
-/** A gzip tar with exactly these members, however hostile. */
-export function archiveOf(members: readonly Member[]): Buffer {
-  return gzipSync(tarOf(members));
-}
-
-export function tarOf(members: readonly Member[]): Buffer {
-  const blocks = members.flatMap(({ path, content = '', type = 'File', linkpath, size }) => {
-    const body = Buffer.from(content);
-    const header = Buffer.alloc(512);
-    new Header({
-      path,
-      type,
-      mode: 0o644,
-      size: size ?? body.length,
-      ...(linkpath === undefined ? {} : { linkpath }),
-    }).encode(header);
-    return [header, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
-  });
-  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
 }

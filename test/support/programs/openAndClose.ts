@@ -17,6 +17,8 @@ worker.start();
 await fleet.flushes.add('run_1');
 await fleet.runs.depth('default');
 if (mode === 'gone') {
+  // Ends with the test that started it, at the latest.
+  process.stdin.once('end', () => process.exit(1));
   process.stdout.write('ready\n');
   await once(process.stdin, 'data');
   process.stdin.destroy();

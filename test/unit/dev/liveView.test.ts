@@ -29,7 +29,6 @@ const TURN: readonly Loose[] = [
 function screen(text: string): readonly string[] {
   const lines = [''];
   let row = 0;
-  // eslint-disable-next-line no-control-regex -- escapes are what it reads
   for (const [, escape, plain] of text.matchAll(/(\u001b\[[0-9;]*[A-Za-z])|([^\u001b])/g)) {
     if (escape?.endsWith('J') === true) {
       lines.length = row + 1;
@@ -39,7 +38,7 @@ function screen(text: string): readonly string[] {
       row += 1;
       lines[row] ??= '';
     } else if (plain === '\r') continue;
-    else if (plain !== undefined) lines[row] += plain;
+    else if (plain !== undefined) lines[row] = (lines[row] ?? '') + plain;
   }
   return lines.filter((line) => line !== '');
 }

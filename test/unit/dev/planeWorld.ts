@@ -8,10 +8,12 @@ import {
   type Offer,
 } from '../../../src/contract/pool.js';
 import {
+  type ArchiveSpec,
   ControlPlane,
   type ControlPlaneOptions,
   type Report,
   type RunView,
+  type SourceSpec,
   type StoredRow,
 } from '../../../src/dev/controlPlane/controlPlane.js';
 
@@ -83,8 +85,8 @@ export class PlaneWorld {
   }
 
   /** A run that a runner has claimed and a worker too. */
-  async work(spec: Readonly<Record<string, unknown>> = {}): Promise<TestWork> {
-    this.plane.createRuns({ source: NOOP, ...spec });
+  async work(spec: Partial<SourceSpec> | ArchiveSpec = {}): Promise<TestWork> {
+    this.plane.createRuns('archive' in spec ? spec : { source: NOOP, ...spec });
     const runner = await this.runner();
     const work = await runner.take();
     await work.claim();

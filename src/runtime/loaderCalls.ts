@@ -1,5 +1,6 @@
-// How much of a program's console the SDK's loader sends at all. It guards the socket between program and host; what
-// becomes a row is decided by the host (protocol/events.md 5), which redacts before it cuts and therefore wants more.
+// What our loader tells its host beyond the protocol of programs: console calls, and how the program failed. Bounds are
+// here too: they guard the socket between the two. What becomes a row is decided by the host (protocol/events.md 5),
+// which redacts before it cuts and therefore takes more than a row does.
 
 /** Longest text of one call that is sent; a row has 8 192 characters. */
 export const CONSOLE_TEXT_CHARS = 64 * 1024;
