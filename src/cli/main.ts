@@ -1,11 +1,7 @@
 #!/usr/bin/env node
 // The program's entry: all commands, one exit.
 
-import { controlPlane } from './commands/controlPlane.js';
-import { dev } from './commands/dev.js';
-import { keyGenerate } from './commands/keyGenerate.js';
-import { register } from './commands/register.js';
-import { start } from './commands/start.js';
+import { controlPlane, dev, keyGenerate, register, start } from './commands.js';
 import { CommandLine } from './program.js';
 import { packageVersion } from './version.js';
 

@@ -9,16 +9,8 @@ import { startEmbeddedRedis } from '../dev/embeddedRedis.js';
 import { openFleet, type Fleet } from '../queue/fleet.js';
 import type { RedisSettings } from '../queue/redis.js';
 import { generateFleetKey, parseFleetKeys, type FleetKey } from '../queue/seal.js';
-import type { Settings } from './settings.js';
+import type { REDIS_SETTINGS, Settings } from './settings.js';
 
-export const REDIS_SETTINGS = [
-  'fleet',
-  'redisUrl',
-  'redisUsername',
-  'redisPassword',
-  'redisTlsCa',
-  'fleetKeyFile',
-] as const;
 type RedisSettingValues = Settings<(typeof REDIS_SETTINGS)[number]>;
 
 export interface OpenedFleet {

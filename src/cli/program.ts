@@ -33,8 +33,15 @@ export interface CommandDefinition<Name extends SettingName> {
   readonly required?: readonly Name[];
   /** Flags that may be given several times as `K=V`, by flag name without dashes. */
   readonly pairs?: Readonly<Record<string, string>>;
-  run(values: Settings<Name>, input: CommandInput, terminal: Terminal): Promise<number>;
+  /** Brings what the command does; its answer is the exit code. */
+  readonly load: () => Promise<CommandRun<Name>>;
 }
+
+export type CommandRun<Name extends SettingName> = (
+  values: Settings<Name>,
+  input: CommandInput,
+  terminal: Terminal,
+) => Promise<number>;
 
 export interface CommandInput {
   readonly argument: string | undefined;
@@ -71,8 +78,12 @@ export class CommandLine {
       command.argument(`<${definition.argument.name}>`, definition.argument.help);
     for (const name of definition.settings)
       addOption(command, name, definition.required?.includes(name) ?? false);
-    for (const [flag, help] of Object.entries(definition.pairs ?? {}))
-      command.option(`--${flag} <K=V>`, help, (pair: string, former: string[]) => [...former, pair], []);
+    for (const [flag, help] of Object.entries(definition.pairs ?? {})) {
+      const option = new Option(`--${flag} <K=V>`, `${help} (may be given several times)`);
+      command.addOption(
+        option.argParser((pair: string, former: string[] | undefined) => [...(former ?? []), pair]),
+      );
+    }
     command.addHelpText('after', variablesHelp(definition.settings));
     command.action(async (...given: unknown[]) => {
       const argument = typeof given[0] === 'string' ? given[0] : undefined;
@@ -121,7 +132,8 @@ export class CommandLine {
     const pairs = Object.fromEntries(
       Object.keys(definition.pairs ?? {}).map((flag) => [flag, parsePairs(flag, options[flag])]),
     );
-    return definition.run(values, { argument, pairs }, this.#terminal);
+    const run = await definition.load();
+    return run(values, { argument, pairs }, this.#terminal);
   }
 
   #report(error: unknown): number {

@@ -242,6 +242,47 @@ export const SETTINGS = {
 } as const;
 
 export type SettingName = keyof typeof SETTINGS;
+
+/** What every command that meets others in Redis takes. */
+export const REDIS_SETTINGS = [
+  'fleet',
+  'redisUrl',
+  'redisUsername',
+  'redisPassword',
+  'redisTlsCa',
+  'fleetKeyFile',
+] as const satisfies readonly SettingName[];
+
+/** Which settings a command takes. */
+export const COMMAND_SETTINGS = {
+  start: [
+    'url',
+    'pool',
+    'roles',
+    'slots',
+    ...REDIS_SETTINGS,
+    'host',
+    'workDir',
+    'identityDir',
+    'runnerId',
+    'runnerToken',
+    'node',
+    'once',
+    'drainTimeout',
+    'shipperConcurrency',
+    'verbose',
+    'debug',
+  ],
+  register: ['url', 'token', 'name', 'labels', 'identityDir'],
+  dev: ['host', 'json', 'input', 'script', 'runs', 'slots', 'node', 'verbose', 'debug'],
+  controlPlane: ['port', 'pool', 'pollHold', 'lease'],
+  keyGenerate: ['out'],
+} as const satisfies Readonly<Record<string, readonly SettingName[]>>;
+
+/** Name of a setting that a command takes. */
+export type SettingOf<Command extends keyof typeof COMMAND_SETTINGS> =
+  (typeof COMMAND_SETTINGS)[Command][number];
+
 export type Settings<Name extends SettingName> = {
   readonly [Key in Name]: (typeof SETTINGS)[Key] extends Setting<infer T>
     ? (typeof SETTINGS)[Key] extends { readonly fallback: unknown }

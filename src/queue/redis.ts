@@ -13,6 +13,7 @@ export { checkRedis } from './redisCheck.js';
 export type RedisUse = 'commands' | 'blocking' | 'bullmq';
 
 const CONNECT_TIMEOUT_MS = 5_000;
+const DISCONNECT_TIMEOUT_MS = 50;
 const RECONNECT_FIRST_MS = 50;
 /** A first start within 2 s of Redis' return (design section 12) bounds the pause between attempts. */
 const RECONNECT_CEILING_MS = 2_000;
@@ -38,6 +39,9 @@ function connectionOptions(use: RedisUse): ConnectionOptions {
   const silenceMs = SILENCE_MS[use];
   return {
     connectTimeout: CONNECT_TIMEOUT_MS,
+    // How long a closed connection may wait for the server to agree. One in a blocking read never hears from it, and
+    // would keep the process alive for the library's 2 s (P21).
+    disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelayMs,
     // After a failover behind one address the old primary may still answer: only a new connection finds the new one.

@@ -20,56 +20,35 @@ import { PoolClient } from '../../platform/poolClient.js';
 import type { Identity } from '../../poller/identity.js';
 import { openLog } from '../log.js';
 import { openEmbeddedFleet } from '../openedFleet.js';
-import { EXIT, type CommandDefinition, type CommandInput, type Terminal } from '../program.js';
+import { EXIT, type CommandRun, type CommandInput, type Terminal } from '../program.js';
 import { Roles } from '../roles.js';
-import { ROLES, type SettingName, type Settings } from '../settings.js';
+import { ROLES, type SettingOf, type Settings } from '../settings.js';
 import { watchSignals } from '../shutdown.js';
 import { packageVersion } from '../version.js';
 
-const DEV_SETTINGS = [
-  'host',
-  'json',
-  'input',
-  'script',
-  'runs',
-  'slots',
-  'node',
-  'verbose',
-  'debug',
-] as const satisfies readonly SettingName[];
-type DevSettings = Settings<(typeof DEV_SETTINGS)[number]>;
+type DevSettings = Settings<SettingOf<'dev'>>;
 
 /** What is left for lanes once all runs have ended; they are empty by then. */
 const END_MS = 5_000;
 
-export const dev: CommandDefinition<(typeof DEV_SETTINGS)[number]> = {
-  words: 'dev',
-  summary: 'run a workflow folder on this machine and watch it',
-  description:
-    'Runs the workflow in DIR on a local control plane, an embedded Redis and one process with all roles. DIR/dev.json ' +
-    'gives input, env, secrets and a script for the model; flags win over it.',
-  argument: { name: 'DIR', help: 'folder with workflow.jsonc and index.mjs, or src/index.ts' },
-  settings: DEV_SETTINGS,
-  pairs: { env: 'a variable of the run', secret: 'a secret that the run may be granted' },
-  async run(values, input, terminal) {
-    if (!values.host)
-      throw new OperatorError(
-        'SANDBOX_UNAVAILABLE',
-        'This version executes programs as processes of this machine only.',
-        {
-          hint: 'Pass --host to accept that: the program is then not isolated from this machine.',
-        },
-      );
-    const spec = await readSpec(values, input);
-    const level = values.debug || values.verbose ? 'debug' : 'error';
-    const log = openLog({ level, stream: terminal.stderr });
-    const dir = await mkdtemp(join(tmpdir(), 'bwf-dev-'));
-    try {
-      return await runLocally({ values, spec, dir, log, terminal });
-    } finally {
-      await rm(dir, { recursive: true, force: true });
-    }
-  },
+export const runDev: CommandRun<SettingOf<'dev'>> = async (values, input, terminal) => {
+  if (!values.host)
+    throw new OperatorError(
+      'SANDBOX_UNAVAILABLE',
+      'This version executes programs as processes of this machine only.',
+      {
+        hint: 'Pass --host to accept that: the program is then not isolated from this machine.',
+      },
+    );
+  const spec = await readSpec(values, input);
+  const level = values.debug || values.verbose ? 'debug' : 'error';
+  const log = openLog({ level, stream: terminal.stderr });
+  const dir = await mkdtemp(join(tmpdir(), 'bwf-dev-'));
+  try {
+    return await runLocally({ values, spec, dir, log, terminal });
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
 };
 
 async function readSpec(values: DevSettings, input: CommandInput): Promise<RunsSpec> {

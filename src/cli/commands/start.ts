@@ -5,68 +5,42 @@ import type { Logger } from 'pino';
 import { OperatorError } from '../../contract/operatorError.js';
 import { readIdentity, type Identity } from '../../poller/identity.js';
 import { openLog } from '../log.js';
-import { openEmbeddedFleet, openRemoteFleet, REDIS_SETTINGS, type OpenedFleet } from '../openedFleet.js';
-import { EXIT, type CommandDefinition } from '../program.js';
+import { openEmbeddedFleet, openRemoteFleet, type OpenedFleet } from '../openedFleet.js';
+import { EXIT, type CommandRun } from '../program.js';
 import { Roles } from '../roles.js';
-import { ROLES, type SettingName, type Settings } from '../settings.js';
+import { ROLES, type SettingOf, type Settings } from '../settings.js';
 import { watchSignals, type Shutdown } from '../shutdown.js';
 import { packageVersion } from '../version.js';
 
-const START_SETTINGS = [
-  'url',
-  'pool',
-  'roles',
-  'slots',
-  ...REDIS_SETTINGS,
-  'host',
-  'workDir',
-  'identityDir',
-  'runnerId',
-  'runnerToken',
-  'node',
-  'once',
-  'drainTimeout',
-  'shipperConcurrency',
-  'verbose',
-  'debug',
-] as const satisfies readonly SettingName[];
-type StartSettings = Settings<(typeof START_SETTINGS)[number]>;
+type StartSettings = Settings<SettingOf<'start'>>;
 
-export const start: CommandDefinition<(typeof START_SETTINGS)[number]> = {
-  words: 'start',
-  summary: 'serve a pool',
-  description:
-    'Runs the roles of a fleet: the poller claims runs, the executor executes them, the shipper sends their events. ' +
-    'Without --redis-url everything runs in this process on an embedded Redis.',
-  settings: START_SETTINGS,
-  async run(values, _input, terminal) {
-    const log = openLog({
-      level: values.verbose || values.debug ? 'debug' : 'info',
-      stream: terminal.stderr,
-    });
-    checkSandbox(values);
-    const identity = values.roles.includes('poller') ? await findIdentity(values) : undefined;
-    const workDir = values.workDir ?? join(values.identityDir, 'work');
-    const shutdown = watchSignals();
+export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, terminal) => {
+  const log = openLog({
+    level: values.verbose || values.debug ? 'debug' : 'info',
+    stream: terminal.stderr,
+  });
+  checkSandbox(values);
+  const identity = values.roles.includes('poller') ? await findIdentity(values) : undefined;
+  const workDir = values.workDir ?? join(values.identityDir, 'work');
+  const shutdown = watchSignals();
+  try {
+    const opened = await open(values, workDir, log);
     try {
-      const opened = await open(values, workDir, log);
-      try {
-        return await serve({
-          values,
-          identity,
-          workDir,
-          log,
-          opened,
-          shutdown,
-          environment: terminal.environment,
-        });
-      } finally {
-        await opened.close();
-      }
+      return await serve({
+        values,
+        identity,
+        workDir,
+        log,
+        opened,
+        shutdown,
+        environment: terminal.environment,
+      });
     } finally {
-      shutdown.dispose();
+      await opened.close();
     }
-  },
+  } finally {
+    shutdown.dispose();
+  }
 };
 
 function checkSandbox(values: StartSettings): void {
