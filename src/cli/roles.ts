@@ -9,7 +9,7 @@ import { OperatorError } from '../contract/operatorError.js';
 import { Shipper } from '../events/shipper.js';
 import type { AttemptResult } from '../executor/attempt.js';
 import { Executor } from '../executor/executor.js';
-import { DEFAULT_LOCK_TIMING, systemClocks } from '../executor/fence.js';
+import { DEFAULT_LOCK_TIMING, systemClocks, type LockTiming } from '../executor/fence.js';
 import { Gateway } from '../executor/gateway/server.js';
 import { DEFAULT_RUN_LEASE_TIMING } from '../executor/runLease.js';
 import { ProcessSandboxKind } from '../executor/sandbox/process/kind.js';
@@ -44,6 +44,8 @@ export interface RoleOptions {
   readonly debug: boolean;
   readonly shipperConcurrency: number;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Default: the figures of design section 5. */
+  readonly lockTiming?: LockTiming;
   /** Default: host processes. The benchmark's slots execute nothing. */
   readonly sandboxes?: SandboxKind;
   /** Called once with what makes going on pointless: the platform refuses the identity. */
@@ -184,7 +186,7 @@ function makeExecutor(http: PlatformHttp, options: RoleOptions, bootId: string |
     host: hostname(),
     log: executorLog,
     clocks: systemClocks,
-    lockTiming: DEFAULT_LOCK_TIMING,
+    lockTiming: options.lockTiming ?? DEFAULT_LOCK_TIMING,
     leaseTiming: DEFAULT_RUN_LEASE_TIMING,
     stopGraceMs: STOP_GRACE_MS,
     maxAttempts: MAX_ATTEMPTS,

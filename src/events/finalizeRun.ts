@@ -1,66 +1,80 @@
 // The last call of a run. It guards against a result that is lost because its first answer was an error (R19), and
-// against a run that stays open for ever because its result can't be taken: then it is failed, with the reason.
+// against a run that stays open for ever because its result can't be taken: that one is failed instead, with the
+// reason. What follows from an answer that isn't the last word is the pass's.
 
-import { isRecord } from '../contract/json.js';
-import type { RunClient } from '../platform/runClient.js';
+import { finalizeRequestSchema } from '../contract/runControl.js';
+import type { RunStates } from '../queue/fleet.js';
+import { parseStored } from '../queue/stored.js';
+import type { RunAccess } from './runAccess.js';
+import { verdictOn, type Refused, type Verdict } from './verdict.js';
 
-type Status = 'completed' | 'failed';
-
-export type FinalizeSent =
-  /** The platform has its last word on the run. */
-  | {
-      readonly outcome: 'ended';
-      readonly status: Status;
-      readonly answer: 'acknowledged' | 'other_owner' | 'refused';
-    }
-  /** The token is not good (any more). */
-  | { readonly outcome: 'token'; readonly status: number }
-  | { readonly outcome: 'failed'; readonly error: Error };
-
-/**
- * @param body JSON text of the lane's finalize entry: status and output
- * @param workerId of the claim in whose name it is sent
- */
-export async function sendFinalize(
-  client: RunClient,
-  body: string,
-  workerId: string,
-  signal: AbortSignal,
-): Promise<FinalizeSent> {
-  const { status, output } = readBody(body);
-  const first = await client.finalize({ status, output, workerId }, { signal });
-  if (first.outcome !== 'refused' || (first.status !== 400 && first.status !== 413))
-    return read(first, status);
-  const error = {
-    code: 'VALIDATION_FAILED',
-    message: `The control plane refused the run's result (${first.status}).`,
-    hint: 'Return less, or something simpler; write large data as artifacts.',
-  };
-  const second = await client.finalize({ status: 'failed', output: { error }, workerId }, { signal });
-  return read(second, 'failed');
+/** The platform has its last word on the run, and the record says so. */
+export interface FinishedRun {
+  readonly verdict: 'finished';
+  /** `refused`: not even that the run is failed was taken. */
+  readonly answer: 'acknowledged' | 'other_owner' | 'refused';
+  /** What the result got that was to be sent; the run is failed in its place. */
+  readonly refusal: Refused<'entry_refused'> | undefined;
 }
 
-function read(answer: Awaited<ReturnType<RunClient['finalize']>>, status: Status): FinalizeSent {
-  switch (answer.outcome) {
+export type FinalizeEnd =
+  | FinishedRun
+  /** The platform has answered, but the run has a newer claim by now: that one has to speak. */
+  | { readonly verdict: 'superseded' }
+  | Exclude<Verdict, { verdict: 'accepted' | 'conflict' | 'entry_refused' }>;
+
+const laneFinalize = finalizeRequestSchema.omit({ workerId: true });
+type Result = ReturnType<typeof laneFinalize.parse>;
+
+/**
+ * Sends a run's finalize and records its end.
+ *
+ * @param body JSON text of the lane's finalize entry: status and output.
+ * @param access of the newest claim.
+ * @throws RecordError
+ */
+export async function finalizeRun(
+  runStates: Pick<RunStates, 'finish'>,
+  access: RunAccess,
+  body: string,
+  signal: AbortSignal,
+): Promise<FinalizeEnd> {
+  const { runId, leaseId, workerId } = access.credential;
+  const send = async (result: Result): Promise<Verdict> =>
+    verdictOn(await access.client.finalize({ ...result, workerId }, { signal }));
+
+  let result: Result = parseStored(laneFinalize, body, `The finalize of run ${runId}`);
+  let verdict = await send(result);
+  let refusal: Refused<'entry_refused'> | undefined;
+  if (verdict.verdict === 'entry_refused') {
+    refusal = verdict;
+    result = failedInstead(verdict.status);
+    verdict = await send(result);
+  }
+
+  const finish = async (answer: FinishedRun['answer']): Promise<FinalizeEnd> => {
+    const finished = await runStates.finish(runId, leaseId, { status: result.status, answer });
+    return finished === 'finished' ? { verdict: 'finished', answer, refusal } : { verdict: 'superseded' };
+  };
+  switch (verdict.verdict) {
     case 'accepted':
-      return { outcome: 'ended', status, answer: 'acknowledged' };
-    case 'failed':
-      return { outcome: 'failed', error: answer.error };
-    case 'refused':
-      if (answer.status === 409) return { outcome: 'ended', status, answer: 'other_owner' };
-      if (answer.status === 400 || answer.status === 413)
-        return { outcome: 'ended', status, answer: 'refused' };
-      if (answer.status === 401 || answer.status === 403 || answer.status === 404)
-        return { outcome: 'token', status: answer.status };
-      return { outcome: 'failed', error: answer.error };
+      return finish('acknowledged');
+    case 'conflict':
+      return finish('other_owner');
+    case 'entry_refused':
+      return finish('refused');
+    case 'access_refused':
+    case 'later':
+    case 'cut':
+      return verdict;
   }
 }
 
-function readBody(body: string): { readonly status: Status; readonly output: unknown } {
-  const value: unknown = JSON.parse(body);
-  if (!isRecord(value)) throw new TypeError('The finalize in the lane is no object.');
-  return {
-    status: value['status'] === 'completed' ? 'completed' : 'failed',
-    output: value['output'] ?? null,
+function failedInstead(status: number): Result {
+  const error = {
+    code: 'VALIDATION_FAILED',
+    message: `The control plane refused the run's result (${status}).`,
+    hint: 'Return a smaller or simpler value, and keep large data in a file or an artifact.',
   };
+  return { status: 'failed', output: { error } };
 }

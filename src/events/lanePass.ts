@@ -1,183 +1,253 @@
 // One flush of one lane: its head to the platform, batch after batch, and the finalize behind the last row. It guards
-// the order: one call at a time, and nothing leaves the lane before the platform has taken it. When to come back is the
-// queue's business, what an answer means is decided here (design sections 6 and 9).
+// the order: one call at a time, and nothing leaves the lane before the platform has taken it, so that whoever comes
+// next begins where this one was (at least once; the platform keeps the first write of a cursor).
 
 import type { Logger } from 'pino';
 import type { PlatformHttp } from '../platform/http.js';
-import { RunClient } from '../platform/runClient.js';
-import type { Fleet, FlushContext, FlushOutcome, LaneEntry, RunCredential } from '../queue/fleet.js';
-import { BatchSize, MOST_BYTES, MOST_ROWS, nextBatch, type Row } from './batch.js';
-import { sendFinalize } from './finalizeRun.js';
+import type { PlatformError } from '../platform/platformError.js';
+import type { Fleet, FlushContext, FlushOutcome, LaneEntry } from '../queue/fleet.js';
+import type { BackOff } from './backOff.js';
+import { fitting, Suspects } from './batch.js';
+import { finalizeRun, type FinishedRun } from './finalizeRun.js';
+import { isSameAccess, openAccess, runHold, type RunAccess } from './runAccess.js';
+import { verdictOn, type Refused } from './verdict.js';
 
-/** After so much, a lane gives its place to others that wait. */
-const TURN_BATCHES = 32;
-const TURN_MS = 250;
+/** Totals of a shipper since its start. */
+export interface ShipperCounts {
+  rowsShipped: number;
+  runsFinished: number;
+  /** Rows that the platform refuses; kept apart from their lanes. */
+  rowsSetAside: number;
+  /** Lanes that nobody may ship at present; kept. */
+  lanesParked: number;
+}
 
-export interface LanePassDependencies {
+export interface PassLimits {
+  readonly maxRows: number;
+  /** Of the encoded body of a batch. */
+  readonly maxBodyBytes: number;
+  /** After so many batches, or so long, a lane gives its place to others that wait. */
+  readonly turnBatches: number;
+  readonly turnMs: number;
+}
+
+export interface LanePassOptions {
   readonly fleet: Pick<Fleet, 'lanes' | 'credentials' | 'runStates'>;
   readonly http: PlatformHttp;
   readonly log: Logger;
-  /** The platform has taken something. */
-  readonly onAccepted: (rows: number) => void;
-  /** The platform can't be reached, or says "later". */
-  readonly onUnreachable: () => void;
-  /** A row or a lane that will not reach the platform, or not for now. */
-  readonly onLost: (rows: number) => void;
-  readonly now: () => number;
+  readonly backOff: BackOff;
+  readonly limits: PassLimits;
+  readonly counts: ShipperCounts;
 }
 
-type Step = 'sent' | FlushOutcome;
+/** Until an attempt that was claimed may have taken the run lease. */
+const AWAIT_ATTEMPT_MS = 2_000;
+/** Of a run lease that is only taken to finalize under it (`protocol/run-control.md` 4.1). */
+const LEASE_SECONDS = 300;
+
+type Row = Extract<LaneEntry, { kind: 'row' }>;
+type Finalize = Extract<LaneEntry, { kind: 'finalize' }>;
+type Step = 'more' | FlushOutcome;
 
 export class LanePass {
-  readonly #deps: LanePassDependencies;
+  readonly #options: LanePassOptions;
   readonly #runId: string;
   readonly #context: FlushContext;
+  readonly #cut: AbortSignal;
   readonly #log: Logger;
-  readonly #size = new BatchSize();
-  #credential: RunCredential | null = null;
+  readonly #suspects = new Suspects();
+  #access: RunAccess | null = null;
+  /** Whether something was taken in this pass: what fails then fails for the first time. */
+  #shipped = false;
+  /** The claim for which this pass has taken the run lease. */
+  #leaseTaken: string | undefined;
 
-  constructor(deps: LanePassDependencies, runId: string, context: FlushContext) {
-    this.#deps = deps;
+  /** @param cut Breaks the call in flight off; the lane is no longer ours, or there is no time left. */
+  constructor(options: LanePassOptions, runId: string, context: FlushContext, cut: AbortSignal) {
+    this.#options = options;
     this.#runId = runId;
     this.#context = context;
-    this.#log = deps.log.child({ run: runId });
+    this.#cut = cut;
+    this.#log = options.log.child({ runId });
   }
 
   async run(): Promise<FlushOutcome> {
-    const { fleet } = this.#deps;
-    const began = performance.now();
-    this.#credential = await fleet.credentials.run(this.#runId);
-    for (let calls = 0; !this.#context.signal.aborted; calls += 1) {
-      if (calls >= TURN_BATCHES || performance.now() - began >= TURN_MS) {
-        if (await this.#context.othersWaiting()) return 'yield';
-      }
-      const head = await fleet.lanes.head(this.#runId, {
-        maxRows: Math.min(MOST_ROWS, this.#size.rows),
-        maxBytes: MOST_BYTES,
-      });
-      if (head.length === 0) return 'drained';
-      if (this.#credential === null) return this.#giveUp();
-      const step = await this.#ship(head, this.#credential);
-      if (step !== 'sent') return step;
+    const { turnBatches, turnMs } = this.#options.limits;
+    let turnBegan = performance.now();
+    for (let batches = 1; !this.#isEnding; batches += 1) {
+      const step = await this.#step();
+      if (step !== 'more') return step;
+      if (batches < turnBatches && performance.now() - turnBegan < turnMs) continue;
+      if (await this.#context.othersWaiting()) return 'yield';
+      batches = 0;
+      turnBegan = performance.now();
     }
-    // Not ours any more, or the worker stops: whoever holds the lane next begins at its head.
+    // Whoever holds the lane next begins at its head.
     return 'yield';
   }
 
-  #ship(head: readonly LaneEntry[], credential: RunCredential): Promise<Step> {
+  get #isEnding(): boolean {
+    return this.#context.signal.aborted || this.#cut.aborted;
+  }
+
+  async #step(): Promise<Step> {
+    const { fleet, http, limits } = this.#options;
+    const maxRows = this.#suspects.most(limits.maxRows);
+    const head = await fleet.lanes.head(this.#runId, { maxRows, maxBytes: limits.maxBodyBytes });
     const [first] = head;
-    if (first?.kind === 'finalize') return this.#finalize(first.body, credential);
-    return this.#rows(nextBatch(head, this.#size.rows), credential);
+    if (first === undefined) return 'drained';
+    this.#access ??= await openAccess(fleet, http, this.#runId);
+    if (this.#access === null) return this.#park(null, 'there is no credential of its run');
+    if (first.kind === 'finalize') return this.#finalize(first);
+    const rows = head.filter((entry) => entry.kind === 'row');
+    return this.#ship(rows.slice(0, fitting(rows, limits.maxBodyBytes)), this.#access);
   }
 
-  async #rows(batch: readonly Row[], credential: RunCredential): Promise<Step> {
-    const { fleet, http, onAccepted } = this.#deps;
-    const client = new RunClient(http, credential);
+  async #ship(batch: readonly Row[], access: RunAccess): Promise<Step> {
+    const { backOff, counts } = this.#options;
     const frames = batch.map((row) => row.frame);
-    const answer = await client.telemetry(frames, { signal: this.#context.signal });
-    switch (answer.outcome) {
-      case 'accepted': {
-        onAccepted(batch.length);
-        this.#size.accepted();
-        const last = batch.at(-1);
-        if (last === undefined) return 'sent';
-        return (await fleet.lanes.trim(this.#runId, last.id)).left === 0 ? 'drained' : 'sent';
-      }
-      case 'refused':
-        return this.#refused(batch, answer);
-      case 'failed':
-        return this.#later(answer.error);
+    const verdict = verdictOn(await access.client.telemetry(frames, { signal: this.#cut }));
+    switch (verdict.verdict) {
+      case 'accepted':
+        this.#shipped = true;
+        this.#suspects.accepted(batch.length);
+        counts.rowsShipped += batch.length;
+        backOff.succeeded(access.credential.baseUrl);
+        return this.#trim(batch);
+      case 'entry_refused':
+        return this.#suspects.refused(batch.length) === 'narrowed' ? 'more' : this.#setAside(batch, verdict);
+      case 'access_refused':
+      case 'conflict':
+        return this.#withoutAccess(access, verdict);
+      case 'later':
+        return this.#later(access, verdict.error);
+      case 'cut':
+        return 'yield';
     }
   }
 
-  async #refused(
-    batch: readonly Row[],
-    answer: { readonly status: number; readonly body: string },
+  async #trim(batch: readonly Row[]): Promise<Step> {
+    const last = batch.at(-1);
+    if (last === undefined) return 'more';
+    const { left } = await this.#options.fleet.lanes.trim(this.#runId, last.id);
+    return left === 0 ? 'drained' : 'more';
+  }
+
+  async #setAside(batch: readonly Row[], { status, answer }: Refused<'entry_refused'>): Promise<Step> {
+    for (const row of batch) {
+      await this.#options.fleet.lanes.setAside(this.#runId, row, { status, body: answer }, Date.now());
+      this.#options.counts.rowsSetAside += 1;
+      this.#log.error(
+        { cursor: row.cursor, bytes: row.bytes, status, answer },
+        'the control plane refuses a row; it is set aside and the rest goes on',
+      );
+    }
+    return this.#trim(batch);
+  }
+
+  async #finalize(entry: Finalize): Promise<Step> {
+    const { fleet, http, backOff, counts } = this.#options;
+    const access = await openAccess(fleet, http, this.#runId);
+    this.#access = access;
+    if (access === null) return this.#park(null, 'there is no credential of its run');
+    const { leaseId, baseUrl } = access.credential;
+    const hold = await runHold(fleet, this.#runId, leaseId);
+    if (hold === 'lost') return this.#park(access, 'the lease of its run was lost before its finalize');
+    // The entry is an earlier claim's; this one has found it and starts nothing.
+    if (hold === 'nobody' && this.#leaseTaken !== leaseId) return this.#takeLease(access);
+
+    const end = await finalizeRun(fleet.runStates, access, entry.body, this.#cut);
+    switch (end.verdict) {
+      case 'finished':
+        counts.runsFinished += 1;
+        backOff.succeeded(baseUrl);
+        this.#reportEnd(end);
+        return 'drained';
+      case 'superseded':
+        return 'retry';
+      case 'access_refused':
+        return this.#withoutAccess(access, end);
+      case 'later':
+        return this.#later(access, end.error);
+      case 'cut':
+        return 'yield';
+    }
+  }
+
+  #reportEnd({ answer, refusal }: FinishedRun): void {
+    if (refusal !== undefined) {
+      const what =
+        answer === 'refused'
+          ? 'the control plane refuses the result of a run, and that the run is failed; it is given up'
+          : 'the control plane refuses the result of a run; the run is failed';
+      this.#log.error({ status: refusal.status, answer: refusal.answer }, what);
+    }
+    if (answer === 'other_owner')
+      this.#log.warn('another owner has finished the run; our finalize is dropped');
+  }
+
+  /** The name was refused in which we speak. A newer claim's may be good; else it depends on who has the run lease. */
+  async #withoutAccess(
+    access: RunAccess,
+    { status, answer }: { readonly status: number; readonly answer: string },
   ): Promise<Step> {
-    const { fleet, onLost, now } = this.#deps;
-    if (isTokenTrouble(answer.status)) return this.#anotherToken(answer.status);
-    if (answer.status !== 400 && answer.status !== 413) {
-      this.#log.warn({ status: answer.status, answer: answer.body }, 'rows refused, trying again');
-      return 'retry';
+    const { fleet, http } = this.#options;
+    const newest = await openAccess(fleet, http, this.#runId);
+    if (newest !== null && !isSameAccess(newest, access)) {
+      this.#access = newest;
+      return 'more';
     }
-    const [row, second] = batch;
-    if (second !== undefined || row === undefined) {
-      this.#size.refused(batch.length);
-      return 'sent';
+    const { leaseId } = access.credential;
+    switch (await runHold(fleet, this.#runId, leaseId)) {
+      case 'awaited':
+        this.#log.debug({ status }, 'rows of an earlier attempt wait for the run lease of the next one');
+        return { retryInMs: AWAIT_ATTEMPT_MS };
+      case 'nobody':
+        if (this.#leaseTaken !== leaseId) return this.#takeLease(access);
+        break;
+      case 'held':
+      case 'lost':
+      case 'other':
+        break;
     }
-    await fleet.lanes.setAside(this.#runId, row, { status: answer.status, body: answer.body }, now());
-    onLost(1);
-    this.#log.error(
-      { cursor: row.cursor, status: answer.status, answer: answer.body },
-      'a row is refused by the control plane and set aside',
-    );
-    return (await fleet.lanes.trim(this.#runId, row.id)).left === 0 ? 'drained' : 'sent';
+    return this.#park(access, `the control plane refuses the run's token (${status})`, answer);
   }
 
-  async #finalize(body: string, credential: RunCredential): Promise<Step> {
-    const { fleet, http, onAccepted } = this.#deps;
-    const sent = await sendFinalize(
-      new RunClient(http, credential),
-      body,
-      credential.workerId,
-      this.#context.signal,
-    );
-    switch (sent.outcome) {
-      case 'ended': {
-        if (sent.answer === 'acknowledged') onAccepted(0);
-        if (sent.answer !== 'acknowledged')
-          this.#log.warn({ answer: sent.answer, status: sent.status }, 'finalize');
-        const { status, answer } = sent;
-        const finished = await fleet.runStates.finish(this.#runId, credential.leaseId, { status, answer });
-        // A newer claim has come while we spoke: it finds the finalize in the lane and has it sent in its own name.
-        return finished === 'finished' ? 'drained' : 'retry';
-      }
-      case 'token':
-        return this.#anotherToken(sent.status);
+  /** Takes the run lease under which the finalize of an earlier claim can be sent. */
+  async #takeLease(access: RunAccess): Promise<Step> {
+    const { leaseId, workerId } = access.credential;
+    const claim = await access.client.claim({ workerId, leaseSeconds: LEASE_SECONDS, signal: this.#cut });
+    switch (claim.outcome) {
+      case 'claimed':
+        this.#leaseTaken = leaseId;
+        return 'more';
+      case 'held':
+        return this.#park(access, 'another holds the lease of its run');
+      case 'refused':
+        return this.#park(access, `the control plane refuses the run's token (${claim.status})`, claim.body);
       case 'failed':
-        return this.#later(sent.error);
+        return claim.error.code === 'PLATFORM_ABORTED' ? 'yield' : this.#later(access, claim.error);
     }
   }
 
-  /** A newer claim's token may be good; without one nothing of this lane can be sent for now. */
-  async #anotherToken(status: number): Promise<Step> {
-    const { fleet, onLost, now } = this.#deps;
-    const former = this.#credential;
-    this.#credential = await fleet.credentials.run(this.#runId);
-    if (former === null || this.#credential === null) return 'sent';
-    if (this.#credential.leaseId !== former.leaseId) return 'sent';
-    const { rows } = await fleet.lanes.size(this.#runId);
-    await fleet.lanes.park(this.#runId, `the control plane refuses the run token (${status})`, now());
-    await fleet.runStates.markLeaseLost(this.#runId, former.leaseId);
-    onLost(rows);
-    this.#log.error(
-      { status, rows },
-      'the run token is refused: the lane is parked and both leases are let go',
-    );
+  /** Keeps the lane, and lets both leases go: then the platform gives the run to somebody who may speak for it. */
+  async #park(access: RunAccess | null, why: string, answer?: string): Promise<Step> {
+    const { lanes, runStates } = this.#options.fleet;
+    const leaseId = access?.credential.leaseId ?? null;
+    // First the leases: a crash in between leaves a lane that is tried, and parked, again.
+    if (leaseId !== null) await runStates.markLeaseLost(this.#runId, leaseId);
+    if ((await lanes.park(this.#runId, { leaseId, why }, Date.now())) === 'superseded') {
+      this.#access = null;
+      return 'more';
+    }
+    this.#options.counts.lanesParked += 1;
+    this.#log.error({ why, answer }, 'a lane is parked: it is kept, but nobody may ship it');
     return 'drained';
   }
 
-  /** There is no credential any more: the claim was given up long ago, and nobody can speak for it. */
-  async #giveUp(): Promise<FlushOutcome> {
-    const { fleet, onLost } = this.#deps;
-    const { rows } = await fleet.lanes.size(this.#runId);
-    await fleet.lanes.remove(this.#runId);
-    onLost(rows);
-    this.#log.error(
-      { rows },
-      'rows without a credential are given up: the claim that they belong to is gone',
-    );
-    return 'drained';
+  #later(access: RunAccess, error: PlatformError): FlushOutcome {
+    const failures = this.#shipped ? 1 : this.#context.attempt;
+    const failure = { runId: this.#runId, failures, error };
+    return { retryInMs: this.#options.backOff.failed(access.credential.baseUrl, failure) };
   }
-
-  #later(error: Error): Step {
-    if (this.#context.signal.aborted) return 'yield';
-    this.#deps.onUnreachable();
-    this.#log.warn({ err: error, tries: this.#context.attempt }, 'lane not shipped, trying again');
-    return 'retry';
-  }
-}
-
-function isTokenTrouble(status: number): boolean {
-  return status === 401 || status === 403 || status === 404;
 }

@@ -3,26 +3,35 @@
 // the one it has, so a sweep in vain costs one script a lane.
 
 import type { Logger } from 'pino';
-import type { Fleet } from '../queue/fleet.js';
+import type { EventsQueue, Lanes } from '../queue/fleet.js';
 
-/** Between sweeps, and how long nothing must have happened to a lane (design section 9). */
+export interface SweepOptions {
+  readonly lanes: Pick<Lanes, 'withWork'>;
+  readonly flushes: Pick<EventsQueue, 'add'>;
+  readonly log: Logger;
+  /** Between sweeps, and how long nothing must have happened to a lane. Default 2 s. */
+  readonly everyMs?: number | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
 const EVERY_MS = 2_000;
 /** Share by which the time between two sweeps strays, so that many shippers don't sweep in step. */
 const JITTER = 0.25;
+/** Lanes of one sweep: after a loss of the whole queue the next ones go on. */
 const LANES_AT_ONCE = 500;
 
-export class LaneSweep {
-  readonly #fleet: Pick<Fleet, 'lanes' | 'flushes'>;
-  readonly #log: Logger;
+export class Sweep {
+  readonly #options: SweepOptions;
+  readonly #everyMs: number;
   readonly #random: () => number;
   #timer: NodeJS.Timeout | undefined;
   #state: 'new' | 'running' | 'stopped' = 'new';
   #failing = false;
 
-  constructor(fleet: Pick<Fleet, 'lanes' | 'flushes'>, log: Logger, random: () => number = Math.random) {
-    this.#fleet = fleet;
-    this.#log = log;
-    this.#random = random;
+  constructor(options: SweepOptions) {
+    this.#options = options;
+    this.#everyMs = options.everyMs ?? EVERY_MS;
+    this.#random = options.random ?? Math.random;
   }
 
   start(): void {
@@ -32,30 +41,30 @@ export class LaneSweep {
   }
 
   /** No sweep begins after this, and one under way ends before its next lane. */
-  async stop(): Promise<void> {
+  stop(): void {
     this.#state = 'stopped';
     clearTimeout(this.#timer);
-    await Promise.resolve();
   }
 
   #schedule(): void {
     if (this.#state !== 'running') return;
-    const delayMs = EVERY_MS * (1 - JITTER + 2 * JITTER * this.#random());
+    const delayMs = this.#everyMs * (1 - JITTER + 2 * JITTER * this.#random());
     this.#timer = setTimeout(() => void this.#sweep().then(() => this.#schedule()), delayMs).unref();
   }
 
   async #sweep(): Promise<void> {
+    const { lanes, flushes, log } = this.#options;
     try {
-      for (const runId of await this.#fleet.lanes.withWork(EVERY_MS, LANES_AT_ONCE)) {
+      for (const runId of await lanes.withWork(this.#everyMs, LANES_AT_ONCE)) {
         if (this.#state !== 'running') return;
-        await this.#fleet.flushes.add(runId);
+        await flushes.add(runId);
       }
       this.#failing = false;
     } catch (error) {
       if (this.#state !== 'running' || this.#failing) return;
       this.#failing = true;
       const reason = error instanceof Error ? error.message : String(error);
-      this.#log.warn({ reason }, 'forgotten lanes could not be looked for; trying again');
+      log.warn({ reason }, 'forgotten lanes could not be looked for; trying again');
     }
   }
 }

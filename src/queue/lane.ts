@@ -53,6 +53,7 @@ const finalizeReply = z.union([
   z.tuple([z.enum(['appended', 'repeated']), z.int()]),
   z.tuple([z.literal('foreign_attempt')]),
 ]);
+const parkReply = z.enum(['parked', 'superseded']);
 const headReply = z.array(z.tuple([z.string(), z.enum(['frame', 'finalize']), z.string()]));
 const ENTRY_ID = /^(\d+)-(\d+)$/;
 
@@ -201,9 +202,23 @@ export class Lanes {
     await this.#redis.multi().hset(key, row.cursor, letter).pexpire(key, DEAD_LETTER_TTL_MS).exec();
   }
 
-  /** Keeps a lane that can't be shipped with any credential we have, out of everybody's way. */
-  async park(runId: string, why: string, atMs: number): Promise<void> {
-    await this.#redis.bwfLanePark(this.#keys.laneState(runId), this.#keys.lanes, runId, why, atMs);
+  /**
+   * Keeps a lane that can't be shipped with any credential we have, out of everybody's way. `superseded` means that
+   * nothing was done: a newer claim of the run has come and may ship it.
+   *
+   * @param refused `leaseId`: of the claim that may not; null when there was no credential at all.
+   */
+  async park(
+    runId: string,
+    refused: { readonly leaseId: string | null; readonly why: string },
+    atMs: number,
+  ): Promise<'parked' | 'superseded'> {
+    const keys = this.#keys;
+    const reply = await this.#redis.bwfLanePark(
+      ...[keys.laneState(runId), keys.lanes, keys.run(runId), keys.credential(runId)],
+      ...[runId, refused.leaseId ?? '', refused.why, atMs],
+    );
+    return readStored(parkReply, reply, 'The answer of lanePark');
   }
 
   /** Gives a lane up, with everything in it. Attempts of the run can't append any more. */

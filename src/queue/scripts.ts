@@ -44,7 +44,7 @@ const NUMBER_OF_KEYS = {
   LaneTrim: 3,
   LaneSweep: 1,
   LaneForget: 3,
-  LanePark: 2,
+  LanePark: 4,
 } as const;
 
 /** Makes the scripts known to a connection. */

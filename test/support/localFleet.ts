@@ -22,9 +22,14 @@ export class FleetProcess {
   readonly #waiters = new Set<() => void>();
   readonly exited: Promise<number | null>;
 
-  constructor(name: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  constructor(
+    name: string,
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+    entry = [MAIN],
+  ) {
     this.name = name;
-    this.child = spawn(process.execPath, [MAIN, ...args], {
+    this.child = spawn(process.execPath, [...entry, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...environment },
     });
@@ -34,6 +39,11 @@ export class FleetProcess {
       this.#wake();
       return code as number | null;
     });
+  }
+
+  /** Another script than the program, with arguments for node. */
+  static ofNode(name: string, args: readonly string[]): FleetProcess {
+    return new FleetProcess(name, args, {}, []);
   }
 
   get output(): string {

@@ -11,7 +11,7 @@ if last then
   -- The state may be gone before its lane is: what has ended must not come back.
   if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'trimmedBytes', last[2][4]) end
   redis.call('XTRIM', KEYS[2], 'MINID', '=', ARGV[2])
-  redis.call('HDEL', KEYS[1], 'parked')
+  redis.call('HDEL', KEYS[1], 'parked', 'parkedAtMs')
 end
 local left = redis.call('XLEN', KEYS[2])
 if left == 0 then

@@ -1,0 +1,72 @@
+// How long a lane waits after a failure, and when all of them stop waiting. It guards against lanes that sit out their
+// back-off after the control plane has come back, and against the opposite: one lane that always fails and is woken by
+// every success of the others. The ladder itself (jitter, ceiling 15 s) is the queue's.
+
+import type { Logger } from 'pino';
+import type { PlatformError } from '../platform/platformError.js';
+import { BACKOFF_CEILING_MS, flushBackoffMs } from '../queue/eventsQueue.js';
+
+export interface BackOffOptions {
+  /** Ends the back-off of all lanes. */
+  readonly wake: () => Promise<void>;
+  readonly log: Logger;
+  readonly random?: (() => number) | undefined;
+  /** Monotonic milliseconds. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** Failures without a success between them for this long are an outage; below it, back-offs are as short anyway. */
+const OUTAGE_MS = 1_000;
+/** Spreads lanes that were all told to come back after the same time. */
+const RETRY_AFTER_JITTER = 0.1;
+
+export class BackOff {
+  readonly #wake: () => Promise<void>;
+  readonly #log: Logger;
+  readonly #random: () => number;
+  readonly #now: () => number;
+  /** By base URL: the first failure since the last success. */
+  readonly #failingSince = new Map<string, number>();
+
+  constructor(options: BackOffOptions) {
+    this.#wake = options.wake;
+    this.#log = options.log;
+    this.#random = options.random ?? Math.random;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  /**
+   * Notes a failure.
+   *
+   * @param failure `failures`: of this lane in a row, from 1.
+   * @returns how long its lane waits, in ms; `Retry-After` is honoured up to 15 s.
+   */
+  failed(
+    baseUrl: string,
+    failure: { readonly runId: string; readonly failures: number; readonly error: PlatformError },
+  ): number {
+    const { runId, failures, error } = failure;
+    if (!this.#failingSince.has(baseUrl)) {
+      this.#failingSince.set(baseUrl, this.#now());
+      this.#log.warn({ runId, reason: error.message, baseUrl }, 'events are not taken; lanes are kept');
+    }
+    const askedMs = (error.retryAfterMs ?? 0) * (1 + RETRY_AFTER_JITTER * this.#random());
+    return Math.min(BACKOFF_CEILING_MS, Math.max(askedMs, flushBackoffMs(failures, this.#random)));
+  }
+
+  /** Notes a success; the first one after an outage wakes every lane. */
+  succeeded(baseUrl: string): void {
+    const since = this.#failingSince.get(baseUrl);
+    if (since === undefined) return;
+    this.#failingSince.delete(baseUrl);
+    const outageMs = Math.round(this.#now() - since);
+    if (outageMs < OUTAGE_MS) return;
+    this.#log.info({ baseUrl, outageMs }, 'events are taken again; lanes are woken');
+    this.#wake().catch((error: unknown) => {
+      this.#log.warn(
+        { reason: error instanceof Error ? error.message : String(error) },
+        'lanes were not woken; each comes back by itself',
+      );
+    });
+  }
+}

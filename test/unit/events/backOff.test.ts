@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { BackOff } from '../../../src/events/backOff.js';
+import { PlatformError } from '../../../src/platform/platformError.js';
+import { silent } from '../../support/fleet.js';
+
+const PLANE = 'https://plane.example';
+
+function world(random = () => 0.5) {
+  let now = 0;
+  let woken = 0;
+  const wake = (): Promise<void> => {
+    woken += 1;
+    return Promise.resolve();
+  };
+  const backOff = new BackOff({ wake, log: silent, random, now: () => now });
+  return {
+    backOff,
+    pass: (ms: number) => (now += ms),
+    woken: () => woken,
+    fail: (options: { failures?: number; retryAfterMs?: number; plane?: string } = {}) => {
+      const { failures = 1, retryAfterMs, plane = PLANE } = options;
+      const error = new PlatformError('PLATFORM_STATUS', 'telemetry: 503', {
+        endpoint: 'telemetry',
+        retryAfterMs,
+      });
+      return backOff.failed(plane, { runId: 'run_1', failures, error });
+    },
+  };
+}
+
+describe('a lane that could not be shipped', () => {
+  it('waits longer with every failure, with jitter and never beyond 15 s', () => {
+    const { fail } = world(Math.random);
+    for (let failures = 1; failures < 60; failures++) {
+      const bound = Math.min(15_000, 500 * 2 ** (failures - 1));
+      expect(fail({ failures })).toBeLessThanOrEqual(bound);
+      expect(fail({ failures })).toBeGreaterThanOrEqual(bound / 2);
+    }
+  });
+
+  it('waits as long as it is asked to, up to 15 s', () => {
+    const { fail } = world(() => 0);
+    expect(fail({ retryAfterMs: 4_000 })).toBe(4_000);
+    expect(fail({ retryAfterMs: 3_600_000 })).toBe(15_000);
+    expect(fail({ failures: 9, retryAfterMs: 10 })).toBe(7_500);
+  });
+
+  it('is woken with all others by the first success after an outage, once', () => {
+    const { backOff, fail, pass, woken } = world();
+    fail();
+    pass(20_000);
+    fail();
+    expect(woken()).toBe(0);
+    backOff.succeeded(PLANE);
+    backOff.succeeded(PLANE);
+    expect(woken()).toBe(1);
+  });
+
+  it('is not woken by every success of the others when it alone fails (P50)', () => {
+    const { backOff, fail, pass, woken } = world();
+    for (let second = 0; second < 60; second++) {
+      fail();
+      for (let i = 0; i < 4; i++) {
+        pass(250);
+        backOff.succeeded(PLANE);
+      }
+    }
+    expect(woken()).toBe(0);
+  });
+
+  it('is not woken by a success at another control plane', () => {
+    const { backOff, fail, pass, woken } = world();
+    fail();
+    pass(5_000);
+    backOff.succeeded('https://other.example');
+    expect(woken()).toBe(0);
+  });
+
+  it('comes back by itself when waking fails', async () => {
+    let now = 0;
+    const wake = (): Promise<void> => Promise.reject(new Error('Redis is away'));
+    const backOff = new BackOff({ wake, log: silent, now: () => now });
+    backOff.failed(PLANE, {
+      runId: 'run_1',
+      failures: 1,
+      error: new PlatformError('PLATFORM_TIMEOUT', 'late', { endpoint: 'telemetry' }),
+    });
+    now = 5_000;
+    backOff.succeeded(PLANE);
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+});
