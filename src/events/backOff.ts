@@ -17,6 +17,8 @@ export interface BackOffOptions {
 
 /** Failures without a success between them for this long are an outage; below it, back-offs are as short anyway. */
 const OUTAGE_MS = 1_000;
+/** A lane that was not tried here for so long is another shipper's now; its failures are forgotten. */
+const FORGET_MS = 4 * BACKOFF_CEILING_MS;
 /** Spreads lanes that were all told to come back after the same time. */
 const RETRY_AFTER_JITTER = 0.1;
 
@@ -27,6 +29,8 @@ export class BackOff {
   readonly #now: () => number;
   /** By base URL: the first failure since the last success. */
   readonly #failingSince = new Map<string, number>();
+  /** By run, the longest untouched first: failures since its last success. */
+  readonly #failures = new Map<string, { readonly count: number; readonly at: number }>();
 
   constructor(options: BackOffOptions) {
     this.#wake = options.wake;
@@ -35,27 +39,20 @@ export class BackOff {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /**
-   * Notes a failure.
-   *
-   * @param failure `failures`: of this lane in a row, from 1.
-   * @returns how long its lane waits, in ms; `Retry-After` is honoured up to 15 s.
-   */
-  failed(
-    baseUrl: string,
-    failure: { readonly runId: string; readonly failures: number; readonly error: PlatformError },
-  ): number {
-    const { runId, failures, error } = failure;
+  /** Notes a failure. @returns how long its lane waits, in ms; `Retry-After` is honoured up to 15 s. */
+  failed(baseUrl: string, runId: string, error: PlatformError): number {
     if (!this.#failingSince.has(baseUrl)) {
       this.#failingSince.set(baseUrl, this.#now());
       this.#log.warn({ runId, reason: error.message, baseUrl }, 'events are not taken; lanes are kept');
     }
     const askedMs = (error.retryAfterMs ?? 0) * (1 + RETRY_AFTER_JITTER * this.#random());
-    return Math.min(BACKOFF_CEILING_MS, Math.max(askedMs, flushBackoffMs(failures, this.#random)));
+    const ownMs = flushBackoffMs(this.#countFailure(runId), this.#random);
+    return Math.min(BACKOFF_CEILING_MS, Math.max(askedMs, ownMs));
   }
 
   /** Notes a success; the first one after an outage wakes every lane. */
-  succeeded(baseUrl: string): void {
+  succeeded(baseUrl: string, runId: string): void {
+    this.#failures.delete(runId);
     const since = this.#failingSince.get(baseUrl);
     if (since === undefined) return;
     this.#failingSince.delete(baseUrl);
@@ -68,5 +65,17 @@ export class BackOff {
         'lanes were not woken; each comes back by itself',
       );
     });
+  }
+
+  #countFailure(runId: string): number {
+    const now = this.#now();
+    for (const [oldest, { at }] of this.#failures) {
+      if (now - at < FORGET_MS) break;
+      this.#failures.delete(oldest);
+    }
+    const count = (this.#failures.get(runId)?.count ?? 0) + 1;
+    this.#failures.delete(runId);
+    this.#failures.set(runId, { count, at: now });
+    return count;
   }
 }

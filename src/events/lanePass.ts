@@ -57,8 +57,6 @@ export class LanePass {
   readonly #log: Logger;
   readonly #suspects = new Suspects();
   #access: RunAccess | null = null;
-  /** Whether something was taken in this pass: what fails then fails for the first time. */
-  #shipped = false;
   /** The claim for which this pass has taken the run lease. */
   #leaseTaken: string | undefined;
 
@@ -109,10 +107,9 @@ export class LanePass {
     const verdict = verdictOn(await access.client.telemetry(frames, { signal: this.#cut }));
     switch (verdict.verdict) {
       case 'accepted':
-        this.#shipped = true;
         this.#suspects.accepted(batch.length);
         counts.rowsShipped += batch.length;
-        backOff.succeeded(access.credential.baseUrl);
+        backOff.succeeded(access.credential.baseUrl, this.#runId);
         return this.#trim(batch);
       case 'entry_refused':
         return this.#suspects.refused(batch.length) === 'narrowed' ? 'more' : this.#setAside(batch, verdict);
@@ -160,7 +157,7 @@ export class LanePass {
     switch (end.verdict) {
       case 'finished':
         counts.runsFinished += 1;
-        backOff.succeeded(baseUrl);
+        backOff.succeeded(baseUrl, this.#runId);
         this.#reportEnd(end);
         return 'drained';
       case 'superseded':
@@ -246,8 +243,6 @@ export class LanePass {
   }
 
   #later(access: RunAccess, error: PlatformError): FlushOutcome {
-    const failures = this.#shipped ? 1 : this.#context.attempt;
-    const failure = { runId: this.#runId, failures, error };
-    return { retryInMs: this.#options.backOff.failed(access.credential.baseUrl, failure) };
+    return { retryInMs: this.#options.backOff.failed(access.credential.baseUrl, this.#runId, error) };
   }
 }

@@ -120,6 +120,8 @@ export class Attempt {
       leaseId,
       executorId,
       attemptToken: this.#token,
+      // Sent again after a reconnect it may arrive when the lock is a successor's: then it must not fence that one.
+      lock: this.#taken,
     });
     switch (started.outcome) {
       case 'started':
@@ -151,6 +153,7 @@ export class Attempt {
     try {
       const client = new RunClient(this.#deps.http, credential);
       const claimed = await this.#claimLease(client, credential.workerId);
+      if (claimed.outcome === 'fenced') return await this.#settleFenced(claimed.reason);
       if (claimed.outcome === 'ended') return await this.#settleEnded(claimed.end);
       const { lease, claim } = claimed;
       lease.start({
@@ -160,10 +163,14 @@ export class Attempt {
         },
         onStop: (reason) => this.#wantStop(reason),
       });
-      const result = await this.#execute(credential, client, lease, claim, started);
-      if (result.outcome === 'finalized') this.#deps.linger.add(this.runId, lease);
-      else await lease.stop();
-      return result;
+      let result: AttemptResult | undefined;
+      try {
+        result = await this.#execute(credential, client, lease, claim, started);
+        return result;
+      } finally {
+        if (result?.outcome === 'finalized') this.#deps.linger.add(this.runId, lease);
+        else await lease.stop();
+      }
     } finally {
       await lock.stop();
     }
@@ -175,6 +182,7 @@ export class Attempt {
   ): Promise<
     | { readonly outcome: 'claimed'; readonly lease: RunLease; readonly claim: RunClaim }
     | { readonly outcome: 'ended'; readonly end: AttemptEnd }
+    | { readonly outcome: 'fenced'; readonly reason: FenceReason }
   > {
     const { clocks, leaseTiming } = this.#deps;
     const giveUpAt = clocks.mono() + CLAIM_PATIENCE_MS;
@@ -186,7 +194,8 @@ export class Attempt {
       if (answer.outcome === 'claimed') return answer;
       if (answer.outcome === 'not_ours')
         return { outcome: 'ended', end: { reason: 'lease_lost', evidence: answer.why } };
-      if (!this.#fence.check() || clocks.mono() >= giveUpAt)
+      if (!this.#fence.check()) return { outcome: 'fenced', reason: this.#fence.reason ?? 'lock_expiring' };
+      if (clocks.mono() >= giveUpAt)
         return {
           outcome: 'ended',
           end: { reason: 'control_plane_unreachable', evidence: answer.error.message },

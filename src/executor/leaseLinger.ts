@@ -32,16 +32,6 @@ export class LeaseLinger {
     this.#watching ??= this.#watch();
   }
 
-  /** A lease of which the attempt learned that it is gone. */
-  drop(runId: string, lease: RunLease): void {
-    if (this.#leases.get(runId) === lease) this.#leases.delete(runId);
-    void lease.stop();
-  }
-
-  get size(): number {
-    return this.#leases.size;
-  }
-
   /** Resolves when no run is left, or when it is told that time is up; leases that are left then are let go. */
   async stop(isTimeUp: () => boolean): Promise<void> {
     while (this.#leases.size > 0 && !isTimeUp()) await delay(LOOK_MS);

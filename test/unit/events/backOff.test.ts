@@ -14,16 +14,16 @@ function world(random = () => 0.5) {
   };
   const backOff = new BackOff({ wake, log: silent, random, now: () => now });
   return {
-    backOff,
     pass: (ms: number) => (now += ms),
     woken: () => woken,
-    fail: (options: { failures?: number; retryAfterMs?: number; plane?: string } = {}) => {
-      const { failures = 1, retryAfterMs, plane = PLANE } = options;
+    succeed: (runId = 'other', plane = PLANE) => backOff.succeeded(plane, runId),
+    fail: (options: { runId?: string; retryAfterMs?: number } = {}) => {
+      const { runId = 'run_1', retryAfterMs } = options;
       const error = new PlatformError('PLATFORM_STATUS', 'telemetry: 503', {
         endpoint: 'telemetry',
         retryAfterMs,
       });
-      return backOff.failed(plane, { runId: 'run_1', failures, error });
+      return backOff.failed(PLANE, runId, error);
     },
   };
 }
@@ -33,46 +33,60 @@ describe('a lane that could not be shipped', () => {
     const { fail } = world(Math.random);
     for (let failures = 1; failures < 60; failures++) {
       const bound = Math.min(15_000, 500 * 2 ** (failures - 1));
-      expect(fail({ failures })).toBeLessThanOrEqual(bound);
-      expect(fail({ failures })).toBeGreaterThanOrEqual(bound / 2);
+      const waitMs = fail();
+      expect(waitMs).toBeLessThanOrEqual(bound);
+      expect(waitMs).toBeGreaterThanOrEqual(bound / 2);
     }
   });
 
-  it('waits as long as it is asked to, up to 15 s', () => {
+  it('begins anew after a success of its own, and after a minute without a try', () => {
+    const { fail, succeed, pass } = world(() => 0);
+    expect([fail(), fail(), fail()]).toEqual([250, 500, 1_000]);
+    expect(fail({ runId: 'run_2' })).toBe(250);
+    succeed('run_2');
+    expect(fail()).toBe(2_000);
+    succeed('run_1');
+    expect(fail()).toBe(250);
+    expect(fail()).toBe(500);
+    pass(60_000);
+    expect(fail()).toBe(250);
+  });
+
+  it('waits as long as it is asked to, up to 15 s, and not less than its own back-off', () => {
     const { fail } = world(() => 0);
     expect(fail({ retryAfterMs: 4_000 })).toBe(4_000);
     expect(fail({ retryAfterMs: 3_600_000 })).toBe(15_000);
-    expect(fail({ failures: 9, retryAfterMs: 10 })).toBe(7_500);
+    expect(fail({ retryAfterMs: 10 })).toBe(1_000);
   });
 
   it('is woken with all others by the first success after an outage, once', () => {
-    const { backOff, fail, pass, woken } = world();
+    const { succeed, fail, pass, woken } = world();
     fail();
     pass(20_000);
     fail();
     expect(woken()).toBe(0);
-    backOff.succeeded(PLANE);
-    backOff.succeeded(PLANE);
+    succeed();
+    succeed();
     expect(woken()).toBe(1);
   });
 
   it('is not woken by every success of the others when it alone fails (P50)', () => {
-    const { backOff, fail, pass, woken } = world();
+    const { succeed, fail, pass, woken } = world();
     for (let second = 0; second < 60; second++) {
       fail();
       for (let i = 0; i < 4; i++) {
         pass(250);
-        backOff.succeeded(PLANE);
+        succeed();
       }
     }
     expect(woken()).toBe(0);
   });
 
   it('is not woken by a success at another control plane', () => {
-    const { backOff, fail, pass, woken } = world();
+    const { succeed, fail, pass, woken } = world();
     fail();
     pass(5_000);
-    backOff.succeeded('https://other.example');
+    succeed('other', 'https://other.example');
     expect(woken()).toBe(0);
   });
 
@@ -80,13 +94,9 @@ describe('a lane that could not be shipped', () => {
     let now = 0;
     const wake = (): Promise<void> => Promise.reject(new Error('Redis is away'));
     const backOff = new BackOff({ wake, log: silent, now: () => now });
-    backOff.failed(PLANE, {
-      runId: 'run_1',
-      failures: 1,
-      error: new PlatformError('PLATFORM_TIMEOUT', 'late', { endpoint: 'telemetry' }),
-    });
+    backOff.failed(PLANE, 'run_1', new PlatformError('PLATFORM_TIMEOUT', 'late', { endpoint: 'telemetry' }));
     now = 5_000;
-    backOff.succeeded(PLANE);
+    backOff.succeeded(PLANE, 'run_1');
     await new Promise((resolve) => setImmediate(resolve));
   });
 });
