@@ -79,7 +79,7 @@ export class Attempt {
     this.#deps = deps;
     this.#taken = taken;
     this.#fence = new Fence(taken.fetchedAtMonoMs, deps.lockTiming, deps.clocks);
-    this.#log = deps.log.child({ run: taken.job.runId });
+    this.#log = deps.log.child({ runId: taken.job.runId });
     this.#stopWanted = new Promise((resolve) => {
       this.#wantStop = resolve;
     });

@@ -139,7 +139,7 @@ async function serve({
     once: values.once,
     onAttemptEnd: (runId, result) => {
       if (!values.once || result.outcome === 'handed_back') return;
-      log.info({ run: runId, outcome: result.outcome }, 'the one run has ended');
+      log.info({ runId, outcome: result.outcome }, 'the one run has ended');
       shutdown.ask(result.outcome === 'finalized' && result.status === 'completed' ? EXIT.done : EXIT.failed);
     },
   });
