@@ -168,7 +168,8 @@ export class Attempt {
         result = await this.#execute(credential, client, lease, claim, started);
         return result;
       } finally {
-        if (result?.outcome === 'finalized') this.#deps.linger.add(this.runId, lease);
+        if (result?.outcome === 'finalized')
+          this.#deps.linger.add({ runId: this.runId, leaseId: credential.leaseId, lease });
         else await lease.stop();
       }
     } finally {

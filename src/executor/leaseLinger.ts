@@ -12,33 +12,38 @@ import { pause } from './waiting.js';
 const LOOK_MS = 100;
 const TROUBLE_PAUSE_MS = 1_000;
 
+interface Lingering {
+  readonly runId: string;
+  readonly leaseId: string;
+  readonly lease: Pick<RunLease, 'stop'>;
+}
+
 export class LeaseLinger {
-  readonly #runStates: Pick<RunStates, 'phases'>;
+  readonly #runStates: Pick<RunStates, 'claimPhases'>;
   readonly #log: Logger;
-  readonly #leases = new Map<string, RunLease>();
+  /** By lease id. */
+  readonly #lingering = new Map<string, Lingering>();
   readonly #stopped = new AbortController();
   #watching: Promise<void> | undefined;
 
-  constructor(runStates: Pick<RunStates, 'phases'>, log: Logger) {
+  constructor(runStates: Pick<RunStates, 'claimPhases'>, log: Logger) {
     this.#runStates = runStates;
     this.#log = log;
   }
 
-  /** Takes the lease over; its renewals go on until the run is done, the lease is lost, or {@link stop}. */
-  add(runId: string, lease: RunLease): void {
-    const former = this.#leases.get(runId);
-    this.#leases.set(runId, lease);
-    if (former !== undefined && former !== lease) void former.stop();
+  /** Takes the lease over; its renewals go on until nothing of its claim is left, or {@link stop}. */
+  add(claim: Lingering): void {
+    this.#lingering.set(claim.leaseId, claim);
     this.#watching ??= this.#watch();
   }
 
   /** Resolves when no run is left, or when it is told that time is up; leases that are left then are let go. */
   async stop(isTimeUp: () => boolean): Promise<void> {
-    while (this.#leases.size > 0 && !isTimeUp()) await delay(LOOK_MS);
+    while (this.#lingering.size > 0 && !isTimeUp()) await delay(LOOK_MS);
     this.#stopped.abort();
     await this.#watching;
-    await Promise.all([...this.#leases.values()].map((lease) => lease.stop()));
-    this.#leases.clear();
+    await Promise.all([...this.#lingering.values()].map(({ lease }) => lease.stop()));
+    this.#lingering.clear();
   }
 
   async #watch(): Promise<void> {
@@ -46,26 +51,26 @@ export class LeaseLinger {
     for (;;) {
       if (!(await pause(LOOK_MS, signal))) return;
       try {
-        await this.#releaseDone();
+        await this.#releaseOver();
       } catch (error) {
         this.#log.warn({ err: error }, 'can not see which runs are finalized, trying again');
         await pause(TROUBLE_PAUSE_MS, signal);
       }
-      if (this.#leases.size === 0) {
+      if (this.#lingering.size === 0) {
         this.#watching = undefined;
         return;
       }
     }
   }
 
-  async #releaseDone(): Promise<void> {
-    const phases = await this.#runStates.phases([...this.#leases.keys()]);
-    for (const [runId, phase] of phases) {
-      // A record that is gone belongs to a run that was given up: there is nothing to keep the lease for.
-      if (phase !== 'done' && phase !== null) continue;
-      const lease = this.#leases.get(runId);
-      this.#leases.delete(runId);
-      await lease?.stop();
+  /** Not only for runs that are done: a parked or given up claim must not keep the platform from recovering its run. */
+  async #releaseOver(): Promise<void> {
+    const claims = [...this.#lingering.values()];
+    const phases = await this.#runStates.claimPhases(claims);
+    for (const [index, { leaseId, lease }] of claims.entries()) {
+      if (phases[index] !== 'over') continue;
+      this.#lingering.delete(leaseId);
+      await lease.stop();
     }
   }
 }

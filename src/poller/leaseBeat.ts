@@ -12,7 +12,7 @@ import { type Standing, standingsOf } from './standing.js';
 import { within } from './within.js';
 
 export interface LeaseBeatOptions {
-  readonly runStates: Pick<RunStates, 'get' | 'markLeaseLost' | 'requestCancel'>;
+  readonly runStates: Pick<RunStates, 'claimPhases' | 'markLeaseLost' | 'requestCancel'>;
   readonly poolClient: Pick<PoolClient, 'heartbeat'>;
   readonly log: Logger;
   /** A heartbeat was answered with `drain`. May be called more than once. */

@@ -47,6 +47,15 @@ export type EndOutcome =
   /** `counted`: ends of this claim so far that count. */
   { readonly outcome: 'recorded'; readonly counted: number } | { readonly outcome: 'foreign_attempt' };
 
+/** One claim of a run. */
+export interface ClaimReference {
+  readonly runId: string;
+  readonly leaseId: string;
+}
+
+/** The run's phase while anything of the claim is left; `over`: done, given up, lost, or superseded by a newer claim. */
+export type ClaimPhase = Exclude<RunPhase, 'done'> | 'over';
+
 const recordReply = z.enum(['recorded', 'repeated', 'done', 'stale']);
 const startReply = z.union([
   z.tuple([z.literal('started'), z.int(), z.string(), z.int()]),
@@ -63,6 +72,7 @@ const endReply = z.union([
 ]);
 const leaseLostReply = z.enum(['marked', 'superseded', 'done']);
 const cancelReply = z.enum(['requested', 'superseded', 'done']);
+const claimReply = z.tuple([z.string().nullable(), z.string().nullable(), z.string().nullable()]);
 const finishReply = z.enum(['finished', 'superseded']);
 
 export class RunStates {
@@ -221,19 +231,22 @@ export class RunStates {
     return Object.keys(fields).length === 0 ? null : readRunRecord(runId, fields);
   }
 
-  /** Phases of many runs in one round trip; null = unknown. @throws RecordError */
-  async phases(runIds: readonly string[]): Promise<Map<string, RunPhase | null>> {
+  /** Where many claims stand, in their order and in one round trip. @throws RecordError */
+  async claimPhases(claims: readonly ClaimReference[]): Promise<readonly ClaimPhase[]> {
+    if (claims.length === 0) return [];
     const pipeline = this.#redis.pipeline();
-    for (const runId of runIds) pipeline.hget(this.#keys.run(runId), 'phase');
-    const replies = runIds.length === 0 ? [] : ((await pipeline.exec()) ?? []);
-    return new Map(
-      runIds.map((runId, index) => {
-        const [error, phase] = replies[index] ?? [
-          new Error('Redis answered fewer phases than it was asked for.'),
-        ];
-        if (error !== null) throw error;
-        return [runId, typeof phase === 'string' ? readPhase(phase) : null];
-      }),
-    );
+    for (const { runId } of claims)
+      pipeline.hmget(this.#keys.run(runId), 'leaseId', 'phase', 'leaseLostAtMs');
+    const replies = (await pipeline.exec()) ?? [];
+    return claims.map(({ leaseId }, index) => {
+      const [error, fields] = replies[index] ?? [
+        new Error('Redis answered for fewer runs than it was asked.'),
+      ];
+      if (error !== null) throw error;
+      const [current, phase, lostAt] = readStored(claimReply, fields, 'The answer of claimPhases');
+      if (current !== leaseId || phase === null || lostAt !== null) return 'over';
+      const read = readPhase(phase);
+      return read === 'done' ? 'over' : read;
+    });
   }
 }

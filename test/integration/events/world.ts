@@ -201,8 +201,8 @@ export class World {
     await this.plane.stop();
   }
 
-  async #phase(runId: string): Promise<RunPhase | null | undefined> {
-    return (await this.fleet.runStates.phases([runId])).get(runId);
+  async #phase(runId: string): Promise<RunPhase | undefined> {
+    return (await this.fleet.runStates.get(runId))?.phase;
   }
 }
 

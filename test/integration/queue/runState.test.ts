@@ -259,14 +259,20 @@ describe('the life of a run', () => {
     expect(await fleet.runStates.get(other.runId)).toMatchObject({ phase: 'finishing' });
   });
 
-  it('is told for many runs at once', async () => {
-    const claim = await startedRun(fleet, 'mine');
-    const phases = await fleet.runStates.phases([claim.runId, 'run_nobody']);
-    expect([...phases]).toEqual([
-      [claim.runId, 'starting'],
-      ['run_nobody', null],
-    ]);
-    expect(await fleet.runStates.phases([])).toEqual(new Map());
+  it('is told for many claims at once, and is over with whatever ends a claim', async () => {
+    const [running, done, lost, superseded] = [
+      await startedRun(fleet, 'mine'),
+      await startedRun(fleet, 'mine'),
+      await startedRun(fleet, 'mine'),
+      await startedRun(fleet, 'mine'),
+    ];
+    await fleet.runStates.finish(done.runId, done.leaseId, { status: 'completed', answer: 'acknowledged' });
+    await fleet.runStates.markLeaseLost(lost.runId, lost.leaseId);
+    const unknown = { runId: 'run_nobody', leaseId: 'lse_nobody' };
+    const older = { ...superseded, leaseId: 'lse_older' };
+    const claims = [running, done, lost, older, unknown];
+    expect(await fleet.runStates.claimPhases(claims)).toEqual(['starting', 'over', 'over', 'over', 'over']);
+    expect(await fleet.runStates.claimPhases([])).toEqual([]);
   });
 
   it('ends with a tombstone for a day, and nothing else is left', async () => {
