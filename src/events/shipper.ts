@@ -31,7 +31,7 @@ export interface ShipperOptions {
   readonly turnBatches?: number;
   /** After so long a lane lets others go first. Default 250 ms. */
   readonly turnMs?: number;
-  /** Lock of a flush job: within 1.5 of it a dead shipper's lane has another. Default 30 s. */
+  /** Lock of a flush job: within 1.5 of it a dead shipper's lane has another. Default 10 s. */
   readonly lockMs?: number;
   /** Between sweeps for forgotten lanes. Default 2 s. */
   readonly sweepMs?: number;

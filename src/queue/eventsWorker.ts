@@ -39,7 +39,7 @@ export type Flush = (runId: string, context: FlushContext) => Promise<FlushOutco
 export interface FlushWorkerOptions {
   /** Lanes that are shipped at the same time. */
   readonly concurrency: number;
-  /** Lock of a flush job, renewed at half of it. @default 30_000 */
+  /** Lock of a flush job, renewed at half of it. @default 10_000 */
   readonly lockMs?: number;
 }
 
@@ -61,7 +61,8 @@ export const STOPPING = 'stopping';
 const BACKOFF_FIRST_MS = 500;
 /** No wait of a flush is longer (design section 9). */
 export const BACKOFF_CEILING_MS = 15_000;
-const DEFAULT_LOCK_MS = 30_000;
+// A job that a lost connection or a dead shipper holds keeps its lane waiting for so long: shorter than the library's.
+const DEFAULT_LOCK_MS = 10_000;
 /** A flush whose lock hasn't been renewed for this part of it counts as no longer owned. */
 const HELD_PART = 0.8;
 const STOP_TIMEOUT_MS = 10_000;

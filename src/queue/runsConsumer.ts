@@ -14,7 +14,7 @@ import { linkSignals, waitFor } from './aborting.js';
 import { queueBackend } from './queueBackend.js';
 import { runJob, type RunJob } from './runJob.js';
 import { readStored } from './stored.js';
-import { complete, handBack, settleWithin } from './takenJob.js';
+import { complete, handBack, handBackLost, settleWithin } from './takenJob.js';
 
 /** A run that this process has taken from the queue, under a lock of its own. */
 export interface TakenRun {
@@ -61,6 +61,11 @@ export class RunsConsumer {
   #worker: Worker | undefined;
   #blocking: Redis | undefined;
   #mayHaveMore = true;
+  /** How often the shared connection was lost: a fetch during which it rises may have taken more than it brings. */
+  #connectionLosses = 0;
+  readonly #countLoss = (): void => {
+    this.#connectionLosses += 1;
+  };
   #stopped: Promise<void> | undefined;
 
   constructor(options: RunsConsumerOptions) {
@@ -92,6 +97,7 @@ export class RunsConsumer {
     worker
       .startStalledCheckTimer()
       .catch((error: unknown) => log.error({ err: error }, 'stalled check did not start'));
+    connection.on('close', this.#countLoss);
     this.#worker = worker;
   }
 
@@ -131,14 +137,14 @@ export class RunsConsumer {
     this.#stopping.abort();
     await settleWithin(Promise.allSettled(this.#orphans), STOP_TIMEOUT_MS);
     this.#dropBlocking();
+    this.#options.connection.off('close', this.#countLoss);
     if (this.#worker !== undefined) await settleWithin(this.#worker.close(true), STOP_TIMEOUT_MS);
   }
 
   async #fetch(worker: Worker, ended: AbortSignal): Promise<TakenRun | null> {
     const lockToken = randomUUID();
     const sentAt = performance.now();
-    // The library's type promises a job; it answers undefined when there is none.
-    const fetching: Promise<Job | undefined> = worker.getNextJob(lockToken, { block: false });
+    const fetching = this.#fetchJob(worker, lockToken);
     const fetched = await waitFor(fetching, ended);
     if (fetched.outcome !== 'settled') {
       this.#giveBackLater(fetching, lockToken);
@@ -153,6 +159,19 @@ export class RunsConsumer {
       return null;
     }
     return this.#taken(job, job.id, lockToken, sentAt);
+  }
+
+  async #fetchJob(worker: Worker, lockToken: string): Promise<Job | undefined> {
+    const { connection, log } = this.#options;
+    const losses = this.#connectionLosses;
+    // The library's type promises a job; it answers undefined when there is none.
+    const fetching: Promise<Job | undefined> = worker.getNextJob(lockToken, { block: false });
+    const job = await fetching;
+    if (this.#connectionLosses !== losses) {
+      const lost = await handBackLost(worker, connection, lockToken, job?.id);
+      if (lost > 0) log.info({ runs: lost }, 'runs whose fetch was answered to a lost connection wait again');
+    }
+    return job;
   }
 
   async #taken(

@@ -38,10 +38,12 @@ async function waitingConsumer(fleet: Fleet, redis: TestRedis): Promise<{ taking
 }
 
 async function takeOne(consumer: RunsConsumer): Promise<TakenRun> {
-  for (;;) {
+  // A take in vain waits for 5 s, unless the consumer has been closed.
+  for (let tries = 0; tries < 20; tries += 1) {
     const taken = await consumer.take(never);
     if (taken !== null) return taken;
   }
+  throw new Error('There was no run to take.');
 }
 
 describe('a consumer that waits', () => {
@@ -79,6 +81,26 @@ describe('a consumer that waits', () => {
     gate.silence('take:runs.default');
     await fleet.runs.add(jobOf(someClaim({ runId: 'run_1' })));
     expect((await taking).job.runId).toBe('run_1');
+  });
+});
+
+describe('a fetch whose answer is lost with its connection', () => {
+  it('leaves no run behind that has to wait for the end of its lock (P1, P30)', async () => {
+    const redis = await ownRedis();
+    const gate = await startGate(redis.socketPath);
+    const keys = parseFleetKeys(generateFleetKey());
+    const fleet = await openFleet({ name: 'test', redis: { url: `unix://${gate.path}` }, keys, log: silent });
+    cleanUps.push(() => fleet.close());
+    const consumer = fleet.runs.consumer('default', { lockMs: 60_000, stalledCheckMs: 12_000 });
+    consumer.start();
+    await consumer.take(never);
+    for (const runId of ['run_1', 'run_2']) await fleet.runs.add(jobOf(someClaim({ runId })));
+    gate.loseAnswer('queues');
+    const taken = [await takeOne(consumer), await takeOne(consumer)];
+    expect(taken.map(({ job }) => job.runId).sort()).toEqual(['run_1', 'run_2']);
+    for (const each of taken) expect(await each.complete()).toBe('completed');
+    expect(await fleet.runs.depth('default')).toEqual({ waiting: 0, active: 0, delayed: 0 });
+    expect(gate.lost()).toBe(1);
   });
 });
 
@@ -225,11 +247,22 @@ async function cutSoon(fleet: Fleet): Promise<void> {
   fleet.redis.disconnect(true);
 }
 
-/** A socket in front of Redis that can stop answering for one client, without closing: a half-open connection. */
-async function startGate(target: string): Promise<{ path: string; silence(clientName: string): void }> {
+interface Gate {
+  readonly path: string;
+  /** Nothing passes any more, but nothing is closed: a half-open connection. */
+  silence(clientName: string): void;
+  /** The next answer does not arrive: the connection is cut in its place. */
+  loseAnswer(clientName: string): void;
+  lost(): number;
+}
+
+/** A socket in front of Redis that can be unkind to one client. */
+async function startGate(target: string): Promise<Gate> {
   const path = target.replace('r.sock', 'g.sock');
   const names = new Map<Socket, string>();
   const silenced = new Set<Socket>();
+  const losing = new Set<Socket>();
+  let lost = 0;
   const gate = createServer((client) => {
     const server = createConnection(target);
     client.on('data', (data) => {
@@ -238,6 +271,11 @@ async function startGate(target: string): Promise<{ path: string; silence(client
       server.write(data);
     });
     server.on('data', (data) => {
+      if (losing.delete(client)) {
+        lost += 1;
+        client.destroy();
+        return;
+      }
       if (!silenced.has(client)) client.write(data);
     });
     client.on('close', () => server.destroy());
@@ -254,10 +292,16 @@ async function startGate(target: string): Promise<{ path: string; silence(client
     gate.close();
     await rm(path, { force: true });
   });
+  const named = (clientName: string): Socket[] =>
+    [...names].filter(([, said]) => said.includes(clientName)).map(([client]) => client);
   return {
     path,
     silence: (clientName) => {
-      for (const [client, said] of names) if (said.includes(clientName)) silenced.add(client);
+      for (const client of named(clientName)) silenced.add(client);
     },
+    loseAnswer: (clientName) => {
+      for (const client of named(clientName)) losing.add(client);
+    },
+    lost: () => lost,
   };
 }
