@@ -10,6 +10,8 @@ export interface BackOffOptions {
   /** Ends the back-off of all lanes. */
   readonly wake: () => Promise<void>;
   readonly log: Logger;
+  /** How long a refusal must last before it is believed. Default 30 s. */
+  readonly refusalMs?: number | undefined;
   readonly random?: (() => number) | undefined;
   /** Monotonic milliseconds. */
   readonly now?: (() => number) | undefined;
@@ -19,22 +21,32 @@ export interface BackOffOptions {
 const OUTAGE_MS = 1_000;
 /** A lane that was not tried here for so long is another shipper's now; its failures are forgotten. */
 const FORGET_MS = 4 * BACKOFF_CEILING_MS;
+/** So long a refusal must last before it is believed: giving a run up means that the platform executes it again. */
+const REFUSAL_MS = 30_000;
 /** Spreads lanes that were all told to come back after the same time. */
 const RETRY_AFTER_JITTER = 0.1;
+
+interface Failures {
+  readonly count: number;
+  readonly at: number;
+  readonly refusedSince: number | undefined;
+}
 
 export class BackOff {
   readonly #wake: () => Promise<void>;
   readonly #log: Logger;
+  readonly #refusalMs: number;
   readonly #random: () => number;
   readonly #now: () => number;
   /** By base URL: the first failure since the last success. */
   readonly #failingSince = new Map<string, number>();
-  /** By run, the longest untouched first: failures since its last success. */
-  readonly #failures = new Map<string, { readonly count: number; readonly at: number }>();
+  /** By run, the longest untouched first: failures since its last success, and when it was first refused. */
+  readonly #failures = new Map<string, Failures>();
 
   constructor(options: BackOffOptions) {
     this.#wake = options.wake;
     this.#log = options.log;
+    this.#refusalMs = options.refusalMs ?? REFUSAL_MS;
     this.#random = options.random ?? Math.random;
     this.#now = options.now ?? (() => performance.now());
   }
@@ -48,6 +60,16 @@ export class BackOff {
     const askedMs = (error.retryAfterMs ?? 0) * (1 + RETRY_AFTER_JITTER * this.#random());
     const ownMs = flushBackoffMs(this.#countFailure(runId), this.#random);
     return Math.min(BACKOFF_CEILING_MS, Math.max(askedMs, ownMs));
+  }
+
+  /** Notes that the run's token is refused. @returns how long its lane waits, in ms; null: it is meant. */
+  refused(runId: string): number | null {
+    const since = this.#failures.get(runId)?.refusedSince ?? this.#now();
+    if (this.#now() - since >= this.#refusalMs) {
+      this.#failures.delete(runId);
+      return null;
+    }
+    return flushBackoffMs(this.#countFailure(runId, since), this.#random);
   }
 
   /** Notes a success; the first one after an outage wakes every lane. */
@@ -67,7 +89,7 @@ export class BackOff {
     });
   }
 
-  #countFailure(runId: string): number {
+  #countFailure(runId: string, refusedSince?: number): number {
     const now = this.#now();
     for (const [oldest, { at }] of this.#failures) {
       if (now - at < FORGET_MS) break;
@@ -75,7 +97,7 @@ export class BackOff {
     }
     const count = (this.#failures.get(runId)?.count ?? 0) + 1;
     this.#failures.delete(runId);
-    this.#failures.set(runId, { count, at: now });
+    this.#failures.set(runId, { count, at: now, refusedSince });
     return count;
   }
 }

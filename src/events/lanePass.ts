@@ -196,6 +196,8 @@ export class LanePass {
     }
     const { leaseId } = access.credential;
     switch (await runHold(fleet, this.#runId, leaseId)) {
+      case 'lost':
+        return this.#park(access, 'the lease of its run was lost', answer);
       case 'awaited':
         this.#log.debug({ status }, 'rows of an earlier attempt wait for the run lease of the next one');
         return { retryInMs: AWAIT_ATTEMPT_MS };
@@ -203,11 +205,19 @@ export class LanePass {
         if (this.#leaseTaken !== leaseId) return this.#takeLease(access);
         break;
       case 'held':
-      case 'lost':
       case 'other':
         break;
     }
-    return this.#park(access, `the control plane refuses the run's token (${status})`, answer);
+    return this.#refused(access, status, answer);
+  }
+
+  /** A refusal may pass too, and giving the run up means that it is executed again. */
+  async #refused(access: RunAccess, status: number, answer: string): Promise<Step> {
+    const waitMs = this.#options.backOff.refused(this.#runId);
+    if (waitMs === null)
+      return this.#park(access, `the control plane refuses the run's token (${status})`, answer);
+    this.#log.warn({ status, answer }, "the control plane refuses the run's token; asking again");
+    return { retryInMs: waitMs };
   }
 
   /** Takes the run lease under which the finalize of an earlier claim can be sent. */
@@ -221,7 +231,7 @@ export class LanePass {
       case 'held':
         return this.#park(access, 'another holds the lease of its run');
       case 'refused':
-        return this.#park(access, `the control plane refuses the run's token (${claim.status})`, claim.body);
+        return this.#refused(access, claim.status, claim.body);
       case 'failed':
         return claim.error.code === 'PLATFORM_ABORTED' ? 'yield' : this.#later(access, claim.error);
     }

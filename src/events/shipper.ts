@@ -33,6 +33,8 @@ export interface ShipperOptions {
   readonly turnMs?: number;
   /** Lock of a flush job: within 1.5 of it a dead shipper's lane has another. Default 10 s. */
   readonly lockMs?: number;
+  /** How long the run's token must be refused before the lane is parked. Default 30 s. */
+  readonly refusalMs?: number;
   /** Between sweeps for forgotten lanes. Default 2 s. */
   readonly sweepMs?: number;
 }
@@ -70,7 +72,7 @@ export class Shipper {
   #stopping: Promise<void> | undefined;
 
   constructor(options: ShipperOptions) {
-    const { fleet, log, random, sweepMs } = options;
+    const { fleet, log, random, refusalMs, sweepMs } = options;
     this.#options = options;
     this.#limits = {
       maxRows: options.maxRows ?? LIMITS.maxRows,
@@ -79,7 +81,12 @@ export class Shipper {
       turnMs: options.turnMs ?? LIMITS.turnMs,
     };
     this.#log = log;
-    this.#backOff = new BackOff({ wake: () => fleet.flushes.wakeDelayed(), log, random });
+    this.#backOff = new BackOff({
+      wake: () => fleet.flushes.wakeDelayed(),
+      log,
+      random,
+      refusalMs,
+    });
     this.#sweep = new Sweep({ lanes: fleet.lanes, flushes: fleet.flushes, log, random, everyMs: sweepMs });
     // Every flush under way listens to it, and takes its listener away again.
     setMaxListeners(0, this.#cut.signal);

@@ -217,7 +217,12 @@ export class RunClient {
         timeoutMs: PLATFORM_TIMEOUTS.controlMs,
         retry: 'none',
       });
-      if (answer.status >= 200 && answer.status < 300) return { outcome: 'accepted' };
+      if (answer.status === 204) return { outcome: 'accepted' };
+      // Something in between may answer 200 with a page of its own: that would be taken for rows that are stored.
+      if (answer.status >= 200 && answer.status < 300) {
+        if (answer.body.length > 0) answer.json();
+        return { outcome: 'accepted' };
+      }
       return refusedOrThrow(answer);
     });
   }
@@ -245,9 +250,13 @@ export class RunClient {
   }
 }
 
-/** @throws PlatformError for a status that may be another one later */
+/** Said of who speaks, not of what is said. Proxies say them too, in words of their own. */
+const OF_ACCESS: ReadonlySet<number> = new Set([401, 403, 404, 409]);
+
+/** @throws PlatformError for a status that may be another one later, or that is not the platform's word */
 function refusedOrThrow(answer: HttpAnswer): CallRefused {
   const error = answer.unexpected();
   if (answer.status < 400 || answer.status >= 500 || LATER.has(answer.status)) throw error;
+  if (OF_ACCESS.has(answer.status) && (error.serverCode ?? error.serverMessage) === undefined) throw error;
   return { outcome: 'refused', status: answer.status, body: error.bodyStart ?? '', error };
 }

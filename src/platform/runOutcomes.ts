@@ -36,7 +36,8 @@ export type CreditOutcome = { readonly outcome: 'answered'; readonly funded: boo
 
 /**
  * `refused` = a 4xx but 408, 425 and 429 (409 of a finalize: another owner finished the run); `failed` = everything
- * that may go better later: network, 5xx, 429.
+ * that may go better later: network, 5xx, 429, and what isn't the platform's own answer (`run-control.md` 1: a page of
+ * a proxy, a 401 without an error code).
  */
 export type DeliveryOutcome = { readonly outcome: 'accepted' } | CallRefused | CallFailed;
 

@@ -56,6 +56,23 @@ describe('a token that is refused', () => {
     expect(plane.calls).toHaveLength(1);
   });
 
+  it.each([401, 404, 409])(
+    'with %i for a while only gives nothing up: all of it arrives, finalize last',
+    async (status) => {
+      const { plane, lines, fleet } = world;
+      plane.on(() => (plane.calls.length <= 3 ? { status } : undefined));
+      const run = await world.run();
+      await run.write(3);
+      await run.finalize();
+      world.ship({ refusalMs: 60_000 });
+      await world.done(run.id);
+      expect(plane.rows.get(run.id)).toEqual([1, 2, 3]);
+      expect(plane.finalized.get(run.id)).toMatchObject(COMPLETED);
+      expect(lines.all.filter((line) => line.msg.includes('parked'))).toEqual([]);
+      expect((await fleet.runStates.get(run.id))?.leaseLostAtMs).toBeNull();
+    },
+  );
+
   it('parks the lane until a new claim of the run ships what is in it, before its own rows', async () => {
     const { plane, lines } = world;
     plane.on(refuse('bad', 403));

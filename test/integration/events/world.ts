@@ -110,7 +110,7 @@ export class WrittenRun {
     });
     const appended = await this.#fleet.lanes.append(this.id, this.#token, entries);
     if (appended.outcome !== 'appended') throw new Error(`The lane refused rows: ${appended.outcome}.`);
-    await this.#fleet.runStates.setPhase(this.id, this.#token, 'running', Date.now());
+    await this.#fleet.runStates.setRunning(this.id, this.#token, Date.now());
     if (appended.needsFlush && options.flush !== false) await this.#fleet.flushes.add(this.id);
   }
 
@@ -155,7 +155,7 @@ export class World {
 
   ship(options: Partial<ShipperOptions> = {}): Shipper {
     const { fleet, http } = this;
-    const shipper = new Shipper({ fleet, http, log: this.lines.log, sweepMs: 200, ...options });
+    const shipper = new Shipper({ fleet, http, log: this.lines.log, sweepMs: 200, refusalMs: 0, ...options });
     this.#shippers.push(shipper);
     shipper.start();
     return shipper;

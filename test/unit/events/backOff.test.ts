@@ -16,6 +16,7 @@ function world(random = () => 0.5) {
   return {
     pass: (ms: number) => (now += ms),
     woken: () => woken,
+    refuse: () => backOff.refused('run_1'),
     succeed: (runId = 'other', plane = PLANE) => backOff.succeeded(plane, runId),
     fail: (options: { runId?: string; retryAfterMs?: number } = {}) => {
       const { runId = 'run_1', retryAfterMs } = options;
@@ -27,6 +28,28 @@ function world(random = () => 0.5) {
     },
   };
 }
+
+describe('a refusal', () => {
+  it('is believed once it has lasted for half a minute, and counts from the first after a success', () => {
+    const { refuse, succeed, pass } = world(() => 0);
+    expect([refuse(), refuse()]).toEqual([250, 500]);
+    pass(29_000);
+    expect(refuse()).toBe(1_000);
+    succeed('run_1');
+    expect(refuse()).toBe(250);
+    pass(30_000);
+    expect(refuse()).toBeNull();
+    expect(refuse()).toBe(250);
+  });
+
+  it('that is followed by another failure begins anew', () => {
+    const { refuse, fail, pass } = world(() => 0);
+    refuse();
+    fail();
+    pass(30_000);
+    expect(refuse()).not.toBeNull();
+  });
+});
 
 describe('a lane that could not be shipped', () => {
   it('waits longer with every failure, with jitter and never beyond 15 s', () => {

@@ -68,7 +68,8 @@ describe('the run lease', () => {
   });
 
   it('is refused to a token that is not good any more, and not had on a 500', async () => {
-    const { client } = await run((response, _seen, nth) => sendJson(response, nth === 1 ? 403 : 500, {}));
+    const body = { error: { code: 'FORBIDDEN', message: 'no' } };
+    const { client } = await run((response, _seen, nth) => sendJson(response, nth === 1 ? 403 : 500, body));
     expect(await client.claim(LEASE)).toMatchObject({ outcome: 'refused', status: 403 });
     expect(await client.claim(LEASE)).toMatchObject({ outcome: 'failed', error: { status: 500 } });
   });
@@ -126,6 +127,22 @@ describe('deliveries', () => {
     expect(outcome).toMatchObject({ outcome: 'refused', status });
     expect((outcome as { body: string }).body).toContain('no [REDACTED]');
   });
+
+  it.each([
+    [200, 'text/html', '<html>please log in</html>'],
+    [401, 'text/html', '<html>please log in</html>'],
+    [404, 'text/plain', 'default backend'],
+    [409, 'application/json', '{}'],
+  ])(
+    'fail on a %i that something in between has said, whose word is not the platform’s',
+    async (status, type, body) => {
+      const { client } = await run((response) => {
+        response.writeHead(status, { 'content-type': type }).end(body);
+      });
+      expect(await client.telemetry([])).toMatchObject({ outcome: 'failed' });
+      expect(await client.finalize('{}')).toMatchObject({ outcome: 'failed' });
+    },
+  );
 
   it.each([301, 408, 425, 429, 500, 502, 503])('fail, once, on a %i', async (status) => {
     const { client, server } = await run((response) => sendJson(response, status, {}));
