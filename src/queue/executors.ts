@@ -3,6 +3,7 @@
 
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { RecordError } from './errors.js';
 import type { FleetKeys } from './keys.js';
 import { parseStored } from './stored.js';
 
@@ -51,7 +52,7 @@ export class Executors {
     await this.#redis.multi().del(this.#keys.executor(id)).srem(this.#keys.executors, id).exec();
   }
 
-  /** All that have spoken lately, whatever their state; ordered by id. */
+  /** All that have spoken lately, whatever their state; ordered by id. One that a newer version wrote is left out. */
   async live(pool?: string): Promise<readonly ExecutorRecord[]> {
     const ids = (await this.#redis.smembers(this.#keys.executors)).sort();
     if (ids.length === 0) return [];
@@ -60,8 +61,18 @@ export class Executors {
     // One that speaks again at this very moment is back with its next beat.
     if (silent.length > 0) await this.#redis.srem(this.#keys.executors, ...silent);
     return texts
-      .filter((text) => text !== null)
-      .map((text) => parseStored(executorRecord, text, 'The record of an executor'))
+      .flatMap((text) => readRecord(text))
       .filter((record) => pool === undefined || record.pool === pool);
+  }
+}
+
+// While a fleet is upgraded, one executor of the next version must not stop everybody from counting the others.
+function readRecord(text: string | null): readonly ExecutorRecord[] {
+  if (text === null) return [];
+  try {
+    return [parseStored(executorRecord, text, 'The record of an executor')];
+  } catch (error) {
+    if (error instanceof RecordError) return [];
+    throw error;
   }
 }

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { Credentials } from './credentials.js';
 import { EventsQueue } from './eventsQueue.js';
 import { Executors } from './executors.js';
+import { checkFleetKey } from './keyCheck.js';
 import { FleetKeys } from './keys.js';
 import { Lanes } from './lane.js';
 import { checkRedis, closeRedis, openRedis, type RedisSettings, type RedisUse } from './redis.js';
@@ -35,7 +36,6 @@ export interface Fleet {
   /** For commands; shared. Commands wait while Redis is away: whoever can't wait bounds them. */
   readonly redis: Redis;
   readonly keys: FleetKeys;
-  readonly sealer: Sealer;
   readonly log: Logger;
   readonly credentials: Credentials;
   readonly runStates: RunStates;
@@ -43,8 +43,6 @@ export interface Fleet {
   readonly executors: Executors;
   readonly runs: RunsQueue;
   readonly flushes: EventsQueue;
-  /** A further connection, closed with the fleet at the latest. */
-  open(use: RedisUse, name: string): Redis;
   /** Closes everything; safe to call twice. */
   close(): Promise<void>;
 }
@@ -53,7 +51,7 @@ export interface Fleet {
  * Opens a fleet's part of Redis and checks that Redis is fit for it; warnings go to the log.
  *
  * @param options `keys`: the first seals, all open.
- * @throws OperatorError `REDIS_…`, `FLEET_NAME_INVALID`, `FLEET_KEY_INVALID`
+ * @throws OperatorError `REDIS_…`, `FLEET_NAME_INVALID`, `FLEET_KEY_INVALID`, `FLEET_KEY_FOREIGN`
  */
 export async function openFleet(options: {
   readonly name: string;
@@ -77,6 +75,7 @@ export async function openFleet(options: {
   const redis = open('commands', 'commands');
   try {
     for (const warning of await checkRedis(redis)) log.warn(warning);
+    await checkFleetKey(redis, keys, sealer);
   } catch (error) {
     await closeConnections();
     throw error;
@@ -92,7 +91,6 @@ export async function openFleet(options: {
     name: options.name,
     redis,
     keys,
-    sealer,
     log,
     credentials: new Credentials(redis, keys, sealer),
     runStates: new RunStates(redis, keys, sealer),
@@ -100,7 +98,6 @@ export async function openFleet(options: {
     executors: new Executors(redis, keys),
     runs,
     flushes,
-    open,
     close: () => (closed ??= Promise.allSettled([runs.close(), flushes.close()]).then(closeConnections)),
   };
 }

@@ -15,6 +15,8 @@ export class FleetKeys {
   readonly lanes: string;
   /** Set of executor ids; the records themselves end by their time to live. */
   readonly executors: string;
+  /** String: sealed with the fleet's key, to tell a process that has another. */
+  readonly keyCheck: string;
   /** Name of the queue of flush jobs. */
   readonly eventsQueue = 'flush';
 
@@ -32,6 +34,7 @@ export class FleetKeys {
     this.prefix = `{bwf:${fleet}}`;
     this.lanes = `${this.prefix}:lanes`;
     this.executors = `${this.prefix}:executors`;
+    this.keyCheck = `${this.prefix}:key-check`;
   }
 
   /** Hash: the run record. */

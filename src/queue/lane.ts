@@ -78,7 +78,7 @@ export class Lanes {
     const keys = this.#keys;
     const reply = await this.#redis.bwfLaneAppend(
       ...[keys.laneState(runId), keys.lane(runId), keys.lanes, keys.run(runId)],
-      ...[attemptToken, runId, LEFTOVER_TTL_MS],
+      ...[attemptToken, runId, CLAIM_TTL_MS, LEFTOVER_TTL_MS],
       ...rows.flatMap((row) => [row.cursor, row.frame]),
     );
     const read = readStored(appendReply, reply, 'The answer of laneAppend');
@@ -155,15 +155,6 @@ export class Lanes {
     return this.#redis.zrange(this.#keys.lanes, '0', String(limit - 1));
   }
 
-  /** Entries and bytes in a lane now: what an appender that waits for room looks at. */
-  async size(runId: string): Promise<{ readonly rows: number; readonly bytes: number }> {
-    const [sums, rows] = await Promise.all([
-      this.#redis.hmget(this.#keys.laneState(runId), 'appendedBytes', 'trimmedBytes'),
-      this.#redis.xlen(this.#keys.lane(runId)),
-    ]);
-    return { rows, bytes: rows === 0 ? 0 : Number(sums[0] ?? 0) - Number(sums[1] ?? 0) };
-  }
-
   /**
    * Runs whose lane has entries and to which nothing has happened for `olderThanMs`, oldest first; being named here
    * counts as something, so that sweeps of many processes share the work. Lanes that ended by themselves are forgotten.
@@ -219,12 +210,6 @@ export class Lanes {
       ...[runId, refused.leaseId ?? '', refused.why, atMs],
     );
     return readStored(parkReply, reply, 'The answer of lanePark');
-  }
-
-  /** Gives a lane up, with everything in it. Attempts of the run can't append any more. */
-  async remove(runId: string): Promise<void> {
-    const keys = this.#keys;
-    await this.#redis.multi().del(keys.lane(runId), keys.laneState(runId)).zrem(keys.lanes, runId).exec();
   }
 
   #openFinalize(runId: string, sealed: string, rowsBefore: boolean): string | undefined {

@@ -45,7 +45,8 @@ function connectionOptions(use: RedisUse): ConnectionOptions {
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelayMs,
     // After a failover behind one address the old primary may still answer: only a new connection finds the new one.
-    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 2 : false),
+    // Servers before 7.0 tell it from within a script in the middle of another sentence.
+    reconnectOnError: (error) => (error.message.includes('READONLY') ? 2 : false),
     ...(silenceMs === undefined ? {} : { socketTimeout: silenceMs }),
   };
 }

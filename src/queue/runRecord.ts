@@ -16,7 +16,7 @@ export interface AttemptRecord {
   readonly end?: { readonly atMs: number; readonly reason: string; readonly evidence: string };
 }
 
-/** All times in ms by Redis' clock, except those that `setPhase` was given. */
+/** All times in ms by Redis' clock, except the one that `setRunning` was given. */
 export interface RunRecord {
   readonly runId: string;
   readonly leaseId: string;

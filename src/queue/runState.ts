@@ -154,15 +154,10 @@ export class RunStates {
       : { outcome: read[0] };
   }
 
-  /** Moves the run on; never back. `atMs` is the caller's time of the event. */
-  async setPhase(
-    runId: string,
-    attemptToken: string,
-    phase: 'running' | 'finishing',
-    atMs: number,
-  ): Promise<'set' | 'foreign_attempt'> {
-    const reply = await this.#redis.bwfSetPhase(this.#keys.run(runId), attemptToken, phase, atMs);
-    return readStored(setReply, reply, 'The answer of setPhase');
+  /** Moves a run that starts on to `running`; never back. `atMs` is the caller's time of the event. */
+  async setRunning(runId: string, attemptToken: string, atMs: number): Promise<'set' | 'foreign_attempt'> {
+    const reply = await this.#redis.bwfSetRunning(this.#keys.run(runId), attemptToken, atMs);
+    return readStored(setReply, reply, 'The answer of setRunning');
   }
 
   /**

@@ -27,8 +27,8 @@ export interface TakenRun {
   readonly fetchedAtMonoMs: number;
   /** Takes the job out of the queue; also answers `completed` when it is gone already. May be repeated. */
   complete(): Promise<'completed' | 'not_owner'>;
-  /** Puts the job back at the front, so that another executor takes it at once. */
-  handBack(): Promise<'handed_back' | 'not_owner'>;
+  /** Puts the job back at the front, so that another executor takes it at once; with a delay, at its end and later. */
+  handBack(delayMs?: number): Promise<'handed_back' | 'not_owner'>;
 }
 
 export interface RunsConsumerOptions {
@@ -45,7 +45,8 @@ export interface RunsConsumerOptions {
   readonly stalledCheckMs: number;
 }
 
-const BLOCK_SECONDS = 5;
+const BLOCK_MS = 5_000;
+const SHORTEST_BLOCK_MS = 10;
 /** What a blocking read may take beyond its time before its connection counts as dead. */
 const BLOCK_GRACE_MS = 2_000;
 const PAUSE_AFTER_ERROR_MS = 1_000;
@@ -61,6 +62,8 @@ export class RunsConsumer {
   #worker: Worker | undefined;
   #blocking: Redis | undefined;
   #mayHaveMore = true;
+  /** When the next job of a later time is due, as far as this consumer has read it; on the wall clock. */
+  #dueAtMs = Infinity;
   /** How often the shared connection was lost: a fetch during which it rises may have taken more than it brings. */
   #connectionLosses = 0;
   readonly #countLoss = (): void => {
@@ -186,7 +189,7 @@ export class RunsConsumer {
       data = readStored(runJob, job.data, `The job ${jobId}`);
     } catch (error) {
       log.error({ err: error, jobId }, 'a job that this version cannot read waits for a newer executor');
-      await job.moveToDelayed(Date.now() + UNREADABLE_DELAY_MS, lockToken);
+      await handBack(job, lockToken, UNREADABLE_DELAY_MS);
       return null;
     }
     return {
@@ -196,7 +199,7 @@ export class RunsConsumer {
       queueName,
       fetchedAtMonoMs,
       complete: () => complete(job, lockToken),
-      handBack: () => handBack(job, lockToken),
+      handBack: (delayMs) => handBack(job, lockToken, delayMs),
     };
   }
 
@@ -211,14 +214,20 @@ export class RunsConsumer {
     this.#orphans.add(orphan);
   }
 
-  // The marker only wakes up: whether it was there or not, a fetch follows.
+  // The marker only wakes up: whether it was there or not, a fetch follows. One that stands for a job of a later time
+  // says when, and is gone with this read: whoever read it waits no longer than until then.
   async #waitForMarker(worker: Worker, ended: AbortSignal): Promise<void> {
     const { log } = this.#options;
     const client = (this.#blocking ??= this.#options.openBlocking());
     try {
-      const popping = client.bzpopmin(worker.toKey('marker'), BLOCK_SECONDS);
-      const read = await waitFor(popping, ended, BLOCK_SECONDS * 1_000 + BLOCK_GRACE_MS);
-      if (read.outcome === 'settled') return;
+      const waitMs = Math.min(BLOCK_MS, Math.max(SHORTEST_BLOCK_MS, this.#dueAtMs - Date.now()));
+      const popping = client.bzpopmin(worker.toKey('marker'), waitMs / 1_000);
+      const read = await waitFor(popping, ended, BLOCK_MS + BLOCK_GRACE_MS);
+      if (read.outcome === 'settled') {
+        const dueAtMs = Number(read.value?.[2] ?? 0);
+        this.#dueAtMs = dueAtMs > Date.now() ? dueAtMs : Infinity;
+        return;
+      }
       // An abandoned read would swallow the next marker, or never return.
       this.#dropBlocking();
       if (read.outcome === 'timed_out')

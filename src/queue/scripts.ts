@@ -13,7 +13,7 @@ declare module 'ioredis' {
     bwfRecordClaim(...args: ScriptArguments): Result<unknown, Context>;
     bwfStartAttempt(...args: ScriptArguments): Result<unknown, Context>;
     bwfRenewAttempt(...args: ScriptArguments): Result<unknown, Context>;
-    bwfSetPhase(...args: ScriptArguments): Result<unknown, Context>;
+    bwfSetRunning(...args: ScriptArguments): Result<unknown, Context>;
     bwfEndAttempt(...args: ScriptArguments): Result<unknown, Context>;
     bwfMarkLeaseLost(...args: ScriptArguments): Result<unknown, Context>;
     bwfRequestCancel(...args: ScriptArguments): Result<unknown, Context>;
@@ -33,7 +33,7 @@ const NUMBER_OF_KEYS = {
   RecordClaim: 4,
   StartAttempt: 4,
   RenewAttempt: 5,
-  SetPhase: 1,
+  SetRunning: 1,
   EndAttempt: 2,
   MarkLeaseLost: 4,
   RequestCancel: 1,

@@ -74,6 +74,16 @@ export class Sealer {
     return `${SEAL_VERSION}.${id}.${sealed.toString('base64url')}`;
   }
 
+  /** Id of the key that a text was sealed with; not secret. */
+  keyIdOf(text: string): string {
+    return text.split('.')[1] ?? 'unknown';
+  }
+
+  /** Whether a text was sealed with the key that this one seals with. */
+  seals(text: string): boolean {
+    return this.keyIdOf(text) === this.#sealing.id;
+  }
+
   /** @throws SealError */
   open(owner: string, text: string): string {
     const [version, id, body, ...rest] = text.split('.');

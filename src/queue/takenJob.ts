@@ -16,10 +16,15 @@ export async function complete(job: Job, lockToken: string): Promise<'completed'
   }
 }
 
-/** Puts the job back at the front of its queue. */
-export async function handBack(job: Job, lockToken: string): Promise<'handed_back' | 'not_owner'> {
+/** Puts the job back: at the front of its queue, or to be taken not before `delayMs` from now. */
+export async function handBack(
+  job: Job,
+  lockToken: string,
+  delayMs = 0,
+): Promise<'handed_back' | 'not_owner'> {
   try {
-    await job.moveToWait(lockToken);
+    if (delayMs > 0) await job.moveToDelayed(Date.now() + delayMs, lockToken);
+    else await job.moveToWait(lockToken);
     return 'handed_back';
   } catch (error) {
     if (hasCode(error, ErrorCode.JobNotExist) || isNotOwner(error)) return 'not_owner';

@@ -6,7 +6,8 @@
   Each entry carries the sum of all bytes ever appended, so that a lane's size is a subtraction and never a scan.
 
   KEYS  1 lane state (hash)   2 lane (stream)   3 lanes (sorted set)   4 run record (hash)
-  ARGV  1 attempt token   2 run id   3 time to live of what a lost lease leaves, in ms   4.. cursor, frame, ...
+  ARGV  1 attempt token   2 run id   3 time to live of the lane in ms   4 of what a lost lease leaves, in ms
+        5.. cursor, frame, ...
   Returns  appended, entries in the lane, bytes in the lane, 1 when a flush is needed
            foreign_attempt | finalized
 ]]
@@ -23,7 +24,7 @@ local last = tonumber(state[2] or '0')
 local lastText = state[2]
 local bytes = tonumber(state[5] or '0')
 local added = 0
-for i = 4, #ARGV, 2 do
+for i = 5, #ARGV, 2 do
   local cursor = tonumber(ARGV[i])
   if cursor > last then
     bytes = bytes + #ARGV[i + 1]
@@ -35,10 +36,8 @@ for i = 4, #ARGV, 2 do
 end
 if added > 0 then
   redis.call('HSET', KEYS[1], 'lastCursor', lastText, 'appendedBytes', string.format('%.0f', bytes))
-  if run[3] then
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
-    redis.call('PEXPIRE', KEYS[2], ARGV[3])
-  end
+  redis.call('PEXPIRE', KEYS[2], run[3] and ARGV[4] or ARGV[3])
+  if run[3] then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 end
 
 local entries = redis.call('XLEN', KEYS[2])
@@ -49,7 +48,7 @@ if entries > 0 then
     redis.call('HSET', KEYS[1], 'armed', '1')
     redis.call('ZADD', KEYS[3], string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)), ARGV[2])
     needsFlush = 1
-  elseif added == 0 and #ARGV > 3 then
+  elseif added == 0 and #ARGV > 4 then
     needsFlush = 1
   end
 end

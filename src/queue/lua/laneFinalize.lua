@@ -4,7 +4,7 @@
 
   KEYS  1 lane state (hash)   2 lane (stream)   3 lanes (sorted set)   4 run record (hash)   5 credential (string)
   ARGV  1 attempt token   2 run id   3 sealed finalize
-        4 time to live of record, lane state and credential in ms   5 time to live of what a lost lease leaves, in ms
+        4 time to live of record, lane, lane state and credential in ms   5 time to live of what a lost lease leaves, in ms
   Returns  appended or repeated, 1 when a flush is needed
            foreign_attempt
 ]]
@@ -31,6 +31,7 @@ if run[3] then
   redis.call('PEXPIRE', KEYS[2], ARGV[5])
 else
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
   redis.call('PEXPIRE', KEYS[4], ARGV[4])
   redis.call('PEXPIRE', KEYS[5], ARGV[4])
 end

@@ -6,11 +6,12 @@
   ARGV  1 id of the last entry to go   2 the smallest id after it   3 run id
   Returns  entries left
 ]]
+-- What frees memory comes first: then the rest is allowed too when Redis is full (P8).
 local last = redis.call('XREVRANGE', KEYS[2], ARGV[1], '-', 'COUNT', 1)[1]
 if last then
+  redis.call('XTRIM', KEYS[2], 'MINID', '=', ARGV[2])
   -- The state may be gone before its lane is: what has ended must not come back.
   if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'trimmedBytes', last[2][4]) end
-  redis.call('XTRIM', KEYS[2], 'MINID', '=', ARGV[2])
   redis.call('HDEL', KEYS[1], 'parked', 'parkedAtMs')
 end
 local left = redis.call('XLEN', KEYS[2])

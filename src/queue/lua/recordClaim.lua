@@ -7,7 +7,7 @@
   ARGV  1 lease id
         2 expiry of the lease in ms, by the platform's clock: orders the claims of one run
         3 sealed credential
-        4 time to live of record and credential in ms
+        4 time to live of record, credential and what is left of an older claim's lane, in ms
         5.. field, value, ... of the claim
   Returns  recorded   this is now the run's claim
            repeated   it was already; the record stays as it is
@@ -42,6 +42,6 @@ redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 
 -- What was parked for want of a good token has one now; the next append or the attempt's start sees to its flush.
 redis.call('HDEL', KEYS[4], 'token', 'armed', 'parked', 'parkedAtMs')
-redis.call('PERSIST', KEYS[3])
-redis.call('PERSIST', KEYS[4])
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
+redis.call('PEXPIRE', KEYS[4], ARGV[4])
 return 'recorded'

@@ -91,9 +91,9 @@ describe('a kept lease', () => {
     await nextPhase('preparing');
     const token = await attemptOf('run_1');
     await nextPhase('preparing');
-    await world.fleet.runStates.setPhase('run_1', token, 'running', 1);
+    await world.fleet.runStates.setRunning('run_1', token, 1);
     await nextPhase('running');
-    await world.fleet.runStates.setPhase('run_1', token, 'finishing', 1);
+    await world.fleet.lanes.appendFinalize('run_1', token, '{}');
     await nextPhase('finalizing');
     await world.fleet.runStates.finish('run_1', 'lse_run_1', { status: 'completed', answer: 'acknowledged' });
     await eventually(() => expect(beat.size).toBe(0));
@@ -113,7 +113,7 @@ describe('a kept lease', () => {
   it('only ends by a 409 while the run finishes: the finalize has closed the assignment', async () => {
     world.api.on('heartbeat', (response) => sendJson(response, 409, {}));
     await claimed('run_1');
-    await world.fleet.runStates.setPhase('run_1', await attemptOf('run_1'), 'finishing', 1);
+    await world.fleet.lanes.appendFinalize('run_1', await attemptOf('run_1'), '{}');
     await eventually(() => expect(beat.size).toBe(0));
     expect((await world.fleet.runStates.get('run_1'))?.leaseLostAtMs).toBeNull();
   });
@@ -171,7 +171,7 @@ describe('trouble', () => {
 
   it('of Redis does not end the beats: they say what they said before', async () => {
     await claimed('run_1');
-    await world.fleet.runStates.setPhase('run_1', await attemptOf('run_1'), 'running', 1);
+    await world.fleet.runStates.setRunning('run_1', await attemptOf('run_1'), 1);
     await nextPhase('running');
     await world.redis.kill();
     await nextPhase('running');

@@ -49,3 +49,11 @@ it('an executor that has died is forgotten by itself, and leaves nothing', async
   await expect.poll(() => fleet.executors.live()).toEqual([]);
   expect([...(await redis.dump()).keys()].filter((key) => key.includes('executor'))).toEqual([]);
 });
+
+it('an executor of a newer version, whose record we can not read, hides no other', async () => {
+  await fleet.executors.put(record('old'));
+  await fleet.executors.put(record('new'));
+  const newer = JSON.stringify({ ...record('new'), state: 'dreaming' });
+  await redis.cli('SET', fleet.keys.executor('new'), newer);
+  expect(await fleet.executors.live()).toEqual([record('old')]);
+});

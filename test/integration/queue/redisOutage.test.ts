@@ -150,6 +150,28 @@ describe('commands', () => {
   });
 });
 
+describe('a Redis that is full', () => {
+  it('still lets go of what has shipped, so that it gets better again (P8)', async () => {
+    const redis = await ownRedis();
+    const fleet = await ownFleet(redis);
+    const [long, done] = [await startedRun(fleet, 'mine'), await startedRun(fleet, 'mine')];
+    const rows = Array.from({ length: 100 }, (_, index) => ({
+      cursor: index + 1,
+      frame: 'x'.repeat(10_000),
+    }));
+    for (const { runId } of [long, done]) await fleet.lanes.append(runId, 'mine', rows);
+    await fleet.lanes.appendFinalize(done.runId, 'mine', '{}');
+    await redis.cli('CONFIG', 'SET', 'maxmemory', '1mb');
+
+    await expect(fleet.lanes.append(long.runId, 'mine', [{ cursor: 101, frame: 'x' }])).rejects.toThrow(
+      /OOM/,
+    );
+    expect(await fleet.lanes.trim(long.runId, '100-0')).toEqual({ left: 0 });
+    const end = { status: 'completed', answer: 'acknowledged' } as const;
+    expect(await fleet.runStates.finish(done.runId, done.leaseId, end)).toBe('finished');
+  });
+});
+
 describe('a connection', () => {
   it('keeps trying when the name of its server does not resolve (P3)', async () => {
     const redis = openRedis(

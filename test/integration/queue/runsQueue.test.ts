@@ -190,6 +190,19 @@ describe('handing back', () => {
     expect(second.job.runId).toBe('a');
     expect(second.lockToken).not.toBe(first.lockToken);
   });
+
+  it('for later lets others go first, and wakes whoever waits when it is due', async () => {
+    const [one, two] = [someClaim({ runId: 'run_1' }), someClaim({ runId: 'run_2' })];
+    const consumer = startConsumer();
+    await fleet.runs.add(jobOf(one));
+    const first = await takeOne(consumer);
+    expect(await first.handBack(300)).toBe('handed_back');
+    expect(await fleet.runs.depth('default')).toEqual({ waiting: 0, active: 0, delayed: 1 });
+    await fleet.runs.add(jobOf(two));
+    expect((await takeOne(consumer)).job.runId).toBe('run_2');
+    expect((await takeOne(consumer)).job.runId).toBe('run_1');
+    expect(await first.handBack(300)).toBe('not_owner');
+  });
 });
 
 describe('a lock', () => {

@@ -22,7 +22,7 @@ if (mode === 'gone') {
   process.stdout.write('ready\n');
   await once(process.stdin, 'data');
   process.stdin.destroy();
-  void fleet.lanes.size('run_1').catch(() => undefined);
+  void fleet.lanes.unshipped(1).catch(() => undefined);
 }
 await worker.stop({ deadline: performance.now() + 1_000 });
 await fleet.close();
