@@ -7,6 +7,9 @@ import { WireError } from './wireError.js';
 
 const HAND_OVER_VERSION = 1;
 
+/** Exit code of a runtime whose run could not go on because the platform did not answer (EX_TEMPFAIL). */
+export const EXIT_UNREACHABLE = 75;
+
 export interface HandOver {
   readonly v: 1;
   readonly runId: string;
@@ -15,7 +18,8 @@ export interface HandOver {
   /** HTTP/1.1 over this Unix socket, paths as in protocol/run-control.md, base path empty. */
   readonly gateway: { readonly socketPath: string; readonly bearer: string };
   readonly workspaceDir: string;
-  readonly tmpDir: string;
+  /** Where the program's socket is made: private, short, and removed by the executor whatever becomes of the runtime. */
+  readonly hostSocketDir: string;
   /** Where archives are unpacked; never inside `workspaceDir`. */
   readonly programRoot: string;
   /** Folder that is served as `@boardwalk-labs/workflow`. */
@@ -50,7 +54,7 @@ export function parseHandOver(line: string): HandOver {
     workerId: fields.string('workerId'),
     gateway: { socketPath: gateway.string('socketPath'), bearer: gateway.string('bearer') },
     workspaceDir: fields.string('workspaceDir'),
-    tmpDir: fields.string('tmpDir'),
+    hostSocketDir: fields.string('hostSocketDir'),
     programRoot: fields.string('programRoot'),
     sdkDir: fields.string('sdkDir'),
     nodePath,

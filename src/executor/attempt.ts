@@ -11,7 +11,7 @@ import type { RunCredential } from '../queue/credentials.js';
 import type { Fleet } from '../queue/fleet.js';
 import type { TakenRun } from '../queue/runsQueue.js';
 import { SecretSet } from '../redaction/secretSet.js';
-import { countsAsAttempt, finalizeCode, type AttemptEnd } from './endReason.js';
+import { countsAsAttempt, finalizeCode, tryAgainInMs, type AttemptEnd } from './endReason.js';
 import { Fence, type Clocks, type FenceReason, type LockTiming } from './fence.js';
 import type { LaneFinalize } from './gateway/finalize.js';
 import type { Gateway } from './gateway/server.js';
@@ -20,6 +20,7 @@ import { AttemptLock } from './lock.js';
 import { claimRunLease, type RunLease, type RunLeaseTiming, type StopReason } from './runLease.js';
 import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
 import type { SandboxKind } from './sandbox/sandbox.js';
+import type { StartTrouble } from './startTrouble.js';
 import { SandboxStay, type StayEnd } from './stay.js';
 import { pause } from './waiting.js';
 import type { WorkDirectory } from './workspace.js';
@@ -33,6 +34,7 @@ export interface AttemptDependencies {
   readonly runtimeFiles: RuntimeFiles;
   readonly workDirectory: WorkDirectory;
   readonly linger: LeaseLinger;
+  readonly trouble: StartTrouble;
   readonly executorId: string;
   readonly log: Logger;
   readonly clocks: Clocks;
@@ -74,6 +76,8 @@ export class Attempt {
   readonly #log: Logger;
   readonly #stopWanted: Promise<StopReason>;
   #wantStop: (reason: StopReason) => void = () => undefined;
+  /** Starts of this claim before this one. */
+  #restarts = 0;
 
   constructor(deps: AttemptDependencies, taken: TakenRun) {
     this.#deps = deps;
@@ -103,6 +107,7 @@ export class Attempt {
         { err: error },
         'attempt failed; its queue lock is left to lapse and the run starts again',
       );
+      this.#deps.trouble.failed(this.runId);
       this.#fence.fall('lock_expiring');
       return { outcome: 'fenced', reason: 'lock_expiring' };
     } finally {
@@ -138,6 +143,7 @@ export class Attempt {
   }
 
   async #withLock(credential: RunCredential, started: StartedAttempt): Promise<AttemptResult> {
+    this.#restarts = started.restarts;
     this.#log.info({ attempt: started.attempt, workflow: credential.workflowId }, 'attempt started');
     const lock = new AttemptLock({
       ...this.#deps,
@@ -234,11 +240,8 @@ export class Attempt {
       fencedGraceMs: this.#deps.lockTiming.marginMs / 2,
       secrets,
       stopWanted: this.#stopWanted,
-      onRunning: () => this.#note('running'),
-      onFinalized: () => {
-        lease.stopWatching();
-        this.#note('finishing');
-      },
+      onRunning: () => this.#noteRunning(),
+      onFinalized: () => lease.stopWatching(),
     });
     try {
       return await this.#settle(await stay.untilOver());
@@ -247,11 +250,13 @@ export class Attempt {
     }
   }
 
-  /** Times for people and the phase of the next heartbeat: worth one try, never worth the run. */
-  #note(phase: 'running' | 'finishing'): void {
-    this.#deps.fleet.runStates
-      .setPhase(this.runId, this.#token, phase, this.#deps.clocks.wall())
-      .catch((error: unknown) => this.#log.warn({ err: error, phase }, 'phase not recorded'));
+  /** A time for people and the phase of the next heartbeat: worth one try, never worth the run. */
+  #noteRunning(): void {
+    const { fleet, clocks, trouble } = this.#deps;
+    trouble.worked();
+    fleet.runStates
+      .setRunning(this.runId, this.#token, clocks.wall())
+      .catch((error: unknown) => this.#log.warn({ err: error }, 'the start of a run was not recorded'));
   }
 
   async #settle(end: StayEnd): Promise<AttemptResult> {
@@ -269,12 +274,25 @@ export class Attempt {
         return this.#settleEnded(end.end);
       case 'fenced':
         return this.#settleFenced(end.reason);
+      case 'unproven':
+        return this.#settleUnproven(end.evidence);
     }
   }
 
+  /** Whatever ended the attempt: handing the run on now could start it beside what is left of it (P33). */
+  async #settleUnproven(evidence: string): Promise<AttemptResult> {
+    this.#log.error(
+      { evidence },
+      'a sandbox may still live; the run starts again only once its lock has lapsed',
+    );
+    const reason = this.#fence.reason ?? 'sandbox_unproven';
+    return this.#settleFenced(reason === 'handed_back' ? 'sandbox_unproven' : reason);
+  }
+
   async #settleEnded(end: AttemptEnd): Promise<AttemptResult> {
-    const { fleet, maxAttempts } = this.#deps;
-    const counts = countsAsAttempt(end.reason);
+    const { fleet, maxAttempts, trouble } = this.#deps;
+    const mayBeTheRun = end.reason !== 'sandbox_start_failed' || trouble.failed(this.runId);
+    const counts = countsAsAttempt(end.reason) && mayBeTheRun;
     const recorded = await fleet.runStates.endAttempt(this.runId, this.#token, {
       endReason: end.reason,
       evidence: end.evidence,
@@ -294,8 +312,12 @@ export class Attempt {
       const message = `The run's sandbox ended ${recorded.counted} times without a result. Last: ${end.evidence}`;
       return this.#finalize({ status: 'failed', output: { error: { code, message } } });
     }
-    this.#log.warn({ reason: end.reason, evidence: end.evidence }, 'attempt ended, the run is tried again');
-    if ((await this.#taken.handBack()) === 'not_owner') return this.#settleFenced('lock_lost');
+    const delayMs = tryAgainInMs(this.#restarts);
+    this.#log.warn(
+      { reason: end.reason, evidence: end.evidence, delayMs },
+      'attempt ended, the run is tried again',
+    );
+    if ((await this.#taken.handBack(delayMs)) === 'not_owner') return this.#settleFenced('lock_lost');
     return { outcome: 'handed_back', end };
   }
 
@@ -324,7 +346,6 @@ export class Attempt {
     const appended = await fleet.lanes.appendFinalize(this.runId, this.#token, JSON.stringify(body));
     if (appended.outcome === 'foreign_attempt') return this.#settleFenced('foreign_attempt');
     if (appended.needsFlush) await fleet.flushes.add(this.runId);
-    this.#note('finishing');
     return this.#complete(body.status);
   }
 

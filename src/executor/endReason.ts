@@ -1,6 +1,8 @@
 // Why an attempt ended without a finalize of its own, told by evidence and not by guess (R9: exit codes that are only
 // logged make a crash, a missing image and a success look alike).
 
+import { EXIT_UNREACHABLE } from '../contract/handOver.js';
+
 /** The typed causes of design section 6. */
 export type EndReason =
   | 'sandbox_exit'
@@ -34,7 +36,7 @@ export function countsAsAttempt(reason: EndReason): boolean {
 /** How an attempt ended, in words for a person and in a form for a machine. */
 export interface AttemptEnd {
   readonly reason: EndReason;
-  /** One line: exit code, signal, last lines of standard error; redacted by the caller. */
+  /** One line: exit code, signal, last lines of standard error; redacted. */
   readonly evidence: string;
 }
 
@@ -45,10 +47,22 @@ const EVIDENCE_CHARACTERS = 2_000;
 /** The exit code of a Node process that ended by an exception it didn't catch. */
 const UNCAUGHT_EXIT_CODE = 1;
 
+/** The first pause before a run is tried again; it doubles, so that what is passing has time to pass. */
+const TRY_AGAIN_FIRST_MS = 1_000;
+const TRY_AGAIN_CEILING_MS = 30_000;
+
+/** @param starts of this claim before the one that ended. */
+export function tryAgainInMs(starts: number): number {
+  return Math.min(TRY_AGAIN_CEILING_MS, TRY_AGAIN_FIRST_MS * 2 ** Math.min(starts, 10));
+}
+
 /**
  * Reads the end of a sandbox that went away before its run was finalized.
  *
- * A signal or Node's code for an uncaught exception is a crash of the runtime; any other exit is the sandbox's own.
+ * A signal or Node's code for an uncaught exception is a crash of the runtime, its own code for a platform that doesn't
+ * answer is no fault of the run; any other exit is the sandbox's own.
+ *
+ * @param stderrTail redacted: what is cut here could leave a part of a secret that nobody recognises.
  */
 export function readSandboxEnd(
   exit: { readonly exitCode: number | null; readonly signal: string | null; readonly error?: string },
@@ -56,12 +70,13 @@ export function readSandboxEnd(
 ): AttemptEnd {
   if (exit.error !== undefined) return { reason: 'sandbox_start_failed', evidence: exit.error };
   const how = exit.signal === null ? `exit code ${String(exit.exitCode)}` : `signal ${exit.signal}`;
-  const crashed = exit.signal !== null || exit.exitCode === UNCAUGHT_EXIT_CODE;
   const tail = stderrTail.slice(-EVIDENCE_LINES).join(' | ').slice(-EVIDENCE_CHARACTERS);
-  return {
-    reason: crashed ? 'runtime_crash' : 'sandbox_exit',
-    evidence: tail === '' ? how : `${how}; last standard error: ${tail}`,
-  };
+  return { reason: reasonOf(exit), evidence: tail === '' ? how : `${how}; last standard error: ${tail}` };
+}
+
+function reasonOf(exit: { readonly exitCode: number | null; readonly signal: string | null }): EndReason {
+  if (exit.exitCode === EXIT_UNREACHABLE) return 'control_plane_unreachable';
+  return exit.signal !== null || exit.exitCode === UNCAUGHT_EXIT_CODE ? 'runtime_crash' : 'sandbox_exit';
 }
 
 /** The error code under which the executor finalizes a run that ended this way too often. */

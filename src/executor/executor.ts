@@ -6,9 +6,10 @@ import type { ExecutorRecord } from '../queue/executors.js';
 import type { TakenRun } from '../queue/runsQueue.js';
 import { Attempt, type AttemptDependencies, type AttemptResult } from './attempt.js';
 import { LeaseLinger } from './leaseLinger.js';
+import { StartTrouble } from './startTrouble.js';
 import { pause, unlessAborted, untilAborted, within } from './waiting.js';
 
-export interface ExecutorOptions extends Omit<AttemptDependencies, 'linger' | 'executorId'> {
+export interface ExecutorOptions extends Omit<AttemptDependencies, 'linger' | 'trouble' | 'executorId'> {
   readonly id: string;
   readonly pool: string;
   readonly labels: readonly string[];
@@ -24,7 +25,11 @@ export interface ExecutorOptions extends Omit<AttemptDependencies, 'linger' | 'e
 const RECORD_MS = 5_000;
 const RECORD_TTL_MS = 15_000;
 /** What a hand-back at the drain's deadline may take: the fence's grace and the removal. */
-const HAND_BACK_MS = 15_000;
+const HAND_BACK_MS = 10_000;
+/** How often an end that waits looks at its deadline. */
+const LOOK_MS = 250;
+/** What the end waits for Redis to hear of it; without a word the record ends by its TTL (P22). */
+const LAST_WORD_MS = 1_000;
 
 type ExecutorState = 'new' | 'running' | 'draining' | 'stopped';
 
@@ -34,13 +39,15 @@ export class Executor {
   readonly #taking = new AbortController();
   readonly #ended = new AbortController();
   readonly #linger: LeaseLinger;
+  readonly #trouble = new StartTrouble();
   readonly #startedAtMs: number;
   #slotFreed: (() => void) | undefined;
   #state: ExecutorState = 'new';
   #loops: readonly Promise<void>[] = [];
   #stopping: Promise<void> | undefined;
-  /** On the monotonic clock. */
+  /** On the monotonic clock, as is the next. */
   #deadline = Infinity;
+  #handedBackAt: number | undefined;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
@@ -80,6 +87,7 @@ export class Executor {
   }
 
   #handBackAll(): void {
+    this.#handedBackAt ??= this.#options.clocks.mono();
     for (const attempt of this.#attempts.keys()) attempt.handBack();
   }
 
@@ -91,24 +99,41 @@ export class Executor {
     this.#state = 'draining';
     this.#taking.abort();
     const { clocks, fleet, gateway, id, log } = this.#options;
-    await this.#record().catch(() => undefined);
-    const gone = (): Promise<unknown> => Promise.all(this.#attempts.values());
-    if (!(await within(gone(), this.#deadline - clocks.mono()))) {
+    await this.#lastWord(this.#record());
+    if (!(await this.#attemptsEnd(() => this.#deadline))) {
       log.warn({ attempts: this.busy }, 'drain deadline passed: running attempts are handed back');
       this.#handBackAll();
-      await within(gone(), HAND_BACK_MS);
+      await this.#attemptsEnd(() => (this.#handedBackAt ?? 0) + HAND_BACK_MS);
     }
     await this.#linger.stop(() => clocks.mono() >= this.#deadline);
     this.#state = 'stopped';
     this.#ended.abort();
     await Promise.all(this.#loops);
     await gateway.stop();
-    await fleet.executors.remove(id).catch(() => undefined);
+    await this.#lastWord(fleet.executors.remove(id));
     log.info({ executor: id }, 'executor stopped');
   }
 
+  /** @param deadline asked again and again: it may be brought forward meanwhile. @returns `false` when it has passed */
+  async #attemptsEnd(deadline: () => number): Promise<boolean> {
+    const { clocks } = this.#options;
+    const ended = Promise.all(this.#attempts.values());
+    for (;;) {
+      const leftMs = deadline() - clocks.mono();
+      if (await within(ended, Math.min(LOOK_MS, leftMs))) return true;
+      if (leftMs <= 0) return false;
+    }
+  }
+
+  async #lastWord(said: Promise<void>): Promise<void> {
+    await within(
+      said.catch(() => undefined),
+      LAST_WORD_MS,
+    );
+  }
+
   async #take(): Promise<void> {
-    const { fleet, pool, lockTiming, slots } = this.#options;
+    const { fleet, pool, lockTiming, slots, log } = this.#options;
     const consumer = fleet.runs.consumer(pool, {
       lockMs: lockTiming.lockMs,
       stalledCheckMs: lockTiming.lockMs / 5,
@@ -120,6 +145,11 @@ export class Executor {
         await this.#untilSlotFree(signal);
         continue;
       }
+      const { pauseMs } = this.#trouble;
+      if (pauseMs > 0) {
+        log.warn({ pauseMs }, 'runs can not be started here at the moment: pausing before the next one');
+        if (!(await pause(pauseMs, signal))) break;
+      }
       const taken = await consumer.take(signal);
       if (taken !== null) this.#run(taken);
     }
@@ -130,7 +160,7 @@ export class Executor {
 
   #run(taken: TakenRun): void {
     const attempt = new Attempt(
-      { ...this.#options, linger: this.#linger, executorId: this.#options.id },
+      { ...this.#options, linger: this.#linger, trouble: this.#trouble, executorId: this.#options.id },
       taken,
     );
     const ended = attempt.run().then((result) => {
@@ -151,9 +181,10 @@ export class Executor {
   async #keepRecord(): Promise<void> {
     const signal = this.#ended.signal;
     while (await pause(RECORD_MS, signal)) {
-      await this.#record().catch((error: unknown) =>
+      const writing = this.#record().catch((error: unknown) =>
         this.#options.log.warn({ err: error }, 'executor record not written'),
       );
+      await unlessAborted(writing, signal);
     }
   }
 

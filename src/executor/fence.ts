@@ -5,7 +5,14 @@
 
 /** Why an attempt lost the right to act. Every one is a loss of ownership. */
 export type FenceReason =
-  'lock_expiring' | 'lock_lost' | 'superseded' | 'foreign_attempt' | 'lease_lost' | 'handed_back';
+  | 'lock_expiring'
+  | 'lock_lost'
+  | 'superseded'
+  | 'foreign_attempt'
+  | 'lease_lost'
+  | 'handed_back'
+  /** Something of the sandbox may still live: only the lapse of the lock may let a successor start. */
+  | 'sandbox_unproven';
 
 /** Clocks in milliseconds: `mono` never goes back but stands still while a host is suspended, `wall` the reverse. */
 export interface Clocks {

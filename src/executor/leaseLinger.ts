@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { RunStates } from '../queue/runState.js';
 import type { RunLease } from './runLease.js';
-import { pause } from './waiting.js';
+import { pause, unlessAborted } from './waiting.js';
 
 /** How often the run records of lingering runs are looked at: one command for all of them. */
 const LOOK_MS = 100;
@@ -66,7 +66,9 @@ export class LeaseLinger {
   /** Not only for runs that are done: a parked or given up claim must not keep the platform from recovering its run. */
   async #releaseOver(): Promise<void> {
     const claims = [...this.#lingering.values()];
-    const phases = await this.#runStates.claimPhases(claims);
+    // While Redis is away an answer may never come, and the end must not wait for it (P25).
+    const phases = await unlessAborted(this.#runStates.claimPhases(claims), this.#stopped.signal);
+    if (phases === undefined) return;
     for (const [index, { leaseId, lease }] of claims.entries()) {
       if (phases[index] !== 'over') continue;
       this.#lingering.delete(leaseId);

@@ -5,7 +5,7 @@
 
 import type { Logger } from 'pino';
 import type { RunClaim } from '../contract/runControl.js';
-import type { RunClient } from '../platform/runClient.js';
+import { CALL_DEADLINE_MS, type RunClient } from '../platform/runClient.js';
 import type { Clocks } from './fence.js';
 import { pause } from './waiting.js';
 
@@ -70,11 +70,12 @@ export async function claimRunLease(deps: RunLeaseDependencies, signal: AbortSig
   }
 }
 
-/** What is left of a lease by the server's own clock; a missing or odd figure counts as what was asked for. */
+/** What a lease grants by the server's own clock; a missing or odd figure counts as what was asked for. */
 function grantedMs(leaseUntilMs: number | undefined, serverDateMs: number | null): number {
   const longest = RUN_LEASE_SECONDS * 1_000;
   if (leaseUntilMs === undefined || serverDateMs === null) return longest;
-  return Math.min(longest, Math.max(0, leaseUntilMs - serverDateMs));
+  const granted = leaseUntilMs - serverDateMs;
+  return granted > 0 ? Math.min(longest, granted) : longest;
 }
 
 export interface RunLeaseEvents {
@@ -134,7 +135,13 @@ export class RunLease {
       const untilDue = Math.max(SHORTEST_RENEW_MS, Math.min(timing.renewMs, this.remainingMs() / 3));
       if (!(await pause(untilDue, signal))) return;
       const sentAt = clocks.mono();
-      const answer = await client.renew({ workerId, leaseSeconds: RUN_LEASE_SECONDS, signal });
+      const answer = await client.renew({
+        workerId,
+        leaseSeconds: RUN_LEASE_SECONDS,
+        signal,
+        // A loss must be noticed when it happens, and not after all the tries of a call.
+        deadlineMs: Math.min(CALL_DEADLINE_MS, Math.max(SHORTEST_RENEW_MS, this.remainingMs())),
+      });
       if (signal.aborted) return;
       if (answer.outcome === 'renewed') {
         this.#renewedAt = sentAt;

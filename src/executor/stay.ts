@@ -20,7 +20,12 @@ import type { Gateway, OpenDoor } from './gateway/server.js';
 import type { RunLease, StopReason } from './runLease.js';
 import { sandboxEnvironment } from './sandbox/environment.js';
 import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
-import type { Sandbox, SandboxExit, SandboxKind } from './sandbox/sandbox.js';
+import {
+  SandboxSurvivorsError,
+  type Sandbox,
+  type SandboxExit,
+  type SandboxKind,
+} from './sandbox/sandbox.js';
 import { pause, untilAborted } from './waiting.js';
 import type { RunDirectories, WorkDirectory } from './workspace.js';
 
@@ -35,7 +40,9 @@ export type StayEnd =
   /** The run was told to stop and its sandbox left, or was ended, without a finalize. */
   | { readonly kind: 'stopped'; readonly reason: StopReason }
   | { readonly kind: 'ended'; readonly end: AttemptEnd }
-  | { readonly kind: 'fenced'; readonly reason: FenceReason };
+  | { readonly kind: 'fenced'; readonly reason: FenceReason }
+  /** Something of the sandbox may still live: nothing may start in its place now. */
+  | { readonly kind: 'unproven'; readonly evidence: string };
 
 export interface StayDependencies {
   readonly fleet: Fleet;
@@ -87,8 +94,9 @@ export class SandboxStay {
     try {
       sandbox = await this.#start(door);
     } catch (error) {
-      if (!this.#deps.fence.check()) return this.#fenced();
       const evidence = error instanceof Error ? error.message : String(error);
+      if (error instanceof SandboxSurvivorsError) return { kind: 'unproven', evidence };
+      if (!this.#deps.fence.check()) return this.#fenced();
       return { kind: 'ended', end: { reason: 'sandbox_start_failed', evidence: this.#redacted(evidence) } };
     }
     const exit = await this.#watch(door, sandbox);
@@ -144,7 +152,7 @@ export class SandboxStay {
       workerId: credential.workerId,
       gateway: { socketPath: this.#openDoor.socketPath, bearer: this.#openDoor.bearer },
       workspaceDir: directories.workspace,
-      tmpDir: directories.tmp,
+      hostSocketDir: this.#openDoor.hostSocketDir,
       programRoot: directories.program,
       sdkDir: runtimeFiles.sdkDir,
       nodePath: this.#deps.nodePath,
@@ -196,10 +204,10 @@ export class SandboxStay {
 
   #readEnd(door: Door, exit: SandboxExit): StayEnd {
     if (door.finalizedBody !== undefined) return { kind: 'finalized', status: door.finalizedBody.status };
+    if (exit.unproven !== undefined) return { kind: 'unproven', evidence: exit.unproven };
     if (!this.#deps.fence.check()) return this.#fenced();
     if (this.#stopReason !== undefined) return { kind: 'stopped', reason: this.#stopReason };
-    const end = readSandboxEnd(exit, this.#stderrTail);
-    return { kind: 'ended', end: { ...end, evidence: this.#redacted(end.evidence) } };
+    return { kind: 'ended', end: readSandboxEnd(exit, this.#stderrTail) };
   }
 
   #fenced(): StayEnd {
@@ -207,11 +215,12 @@ export class SandboxStay {
   }
 
   #onLog(stream: 'stdout' | 'stderr', line: string): void {
+    const clear = this.#redacted(line);
     if (stream === 'stderr') {
-      this.#stderrTail.push(line);
+      this.#stderrTail.push(clear);
       if (this.#stderrTail.length > STDERR_TAIL_LINES) this.#stderrTail.shift();
     }
-    this.#deps.log.debug({ stream }, `sandbox: ${this.#redacted(line)}`);
+    this.#deps.log.debug({ stream }, `sandbox: ${clear}`);
   }
 
   #redacted(text: string): string {

@@ -57,11 +57,15 @@ export class Permits {
     }
     this.#troubleSaid = false;
     const [executors, depth] = counted.value;
-    const ready = executors.filter((executor) => executor.state === 'ready');
-    const slots = ready.reduce((sum, executor) => sum + executor.slots, 0);
-    if (slots === 0 && !this.#noSlotsSaid)
-      log.warn({ pool }, 'no executor is ready for this pool: not polling');
-    this.#noSlotsSaid = slots === 0;
-    return slots - depth.waiting - depth.active - depth.delayed - inHand;
+    const ready = executors.some(({ state }) => state === 'ready');
+    if (!ready && !this.#noSlotsSaid) log.warn({ pool }, 'no executor is ready for this pool: not polling');
+    this.#noSlotsSaid = !ready;
+    if (!ready) return 0;
+    // What a draining executor still runs is among the queue's counts; it must not take room from the others.
+    const room = executors.reduce(
+      (sum, { state, slots, busy }) => sum + (state === 'ready' ? slots : busy),
+      0,
+    );
+    return room - depth.waiting - depth.active - depth.delayed - inHand;
   }
 }

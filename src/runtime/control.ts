@@ -21,6 +21,10 @@ const CONNECT_DELAYS_MS = [25, 50, 100, 200, 400, 800, 1_600] as const;
 const NOT_CONNECTED: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT', 'EAGAIN']);
 const ANSWER_BYTES = 32 * 1024 * 1024;
 const QUOTED_CHARS = 500;
+/** Far more than is quoted, and still quick to look through. */
+const READ_BYTES = 64 * 1024;
+/** Statuses below 500 that say "later". */
+const LATER: ReadonlySet<number> = new Set([408, 425, 429]);
 /** Model calls have connections of their own, so that many of them can't keep rows or the finalize waiting. */
 const CONTROL_SOCKETS = 32;
 const STREAM_SOCKETS = 256;
@@ -59,9 +63,15 @@ export class UnexpectedAnswer extends Error {
   readonly status: number;
 
   constructor(call: string, answer: ControlAnswer, secrets: SecretSet) {
-    const quoted = redact(answer.body.toString('utf8').slice(0, QUOTED_CHARS), secrets);
+    // Cut last: a part of a secret would not be recognised.
+    const quoted = redact(answer.body.toString('utf8', 0, READ_BYTES), secrets).slice(0, QUOTED_CHARS);
     super(`${call} was answered with status ${answer.status}: ${quoted}`);
     this.status = answer.status;
+  }
+
+  /** Whether the same call may be answered another way later. */
+  get isPassing(): boolean {
+    return this.status >= 500 || LATER.has(this.status);
   }
 }
 

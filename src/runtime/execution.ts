@@ -141,7 +141,7 @@ function buildHost(run: RunningRun, parts: HostParts): Host {
     room: () => events.room(),
   });
   const server = new HostServer({
-    tmpDir: handOver.tmpDir,
+    socketDir: handOver.hostSocketDir,
     onRequest: (method, params) => capabilities.request(method, params),
     onNotification: (method, params) =>
       method === CONSOLE_METHOD ? printed(output, params) : capabilities.notification(method, params),

@@ -3,23 +3,20 @@
 // (R15). What a program writes there may be anything: bad frames are answered, endless ones end the connection.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encodeHostFrame, type HostFrame, readHostFrame } from '../contract/hostFrames.js';
 import { LineReader } from '../contract/lines.js';
 import { toWireError } from './runFailure.js';
 
-/** Linux allows 107 bytes, macOS and the BSDs 103. */
-const SOCKET_PATH_BYTES = 103;
 /** A frame of the program; a returned value may have 2 MiB, and escaping at most multiplies that by six. */
 const FRAME_BYTES = 16 * 1024 * 1024;
 
 export interface HostServerOptions {
-  /** Where the socket's directory is made, unless its path would get too long. */
-  readonly tmpDir: string;
+  /** Private, and short enough for a socket's path; made when missing. Whoever gave it removes it. */
+  readonly socketDir: string;
   /** Answers a request with its result, or throws. */
   readonly onRequest: (method: string, params: unknown) => Promise<unknown>;
   /** The next frame is read when it has resolved. */
@@ -30,7 +27,6 @@ export interface HostServerOptions {
 export class HostServer {
   readonly #options: HostServerOptions;
   #server: Server | undefined;
-  #dir: string | undefined;
   #socket: Socket | undefined;
   #stopped = false;
   #reading: Promise<void> = Promise.resolve();
@@ -43,8 +39,9 @@ export class HostServer {
 
   /** @returns the socket's path */
   async start(): Promise<string> {
-    const { dir, path } = await makeSocketDir(this.#options.tmpDir);
-    this.#dir = dir;
+    const { socketDir } = this.#options;
+    await mkdir(socketDir, { recursive: true, mode: 0o700 });
+    const path = join(socketDir, `${randomBytes(6).toString('hex')}.h`);
     const server = createServer((socket) => this.#accept(socket));
     this.#server = server;
     await new Promise<void>((resolve, reject) => {
@@ -77,7 +74,6 @@ export class HostServer {
     await nextTurn();
     this.#socket?.destroy();
     this.#server?.close();
-    if (this.#dir !== undefined) await rm(this.#dir, { recursive: true, force: true });
   }
 
   #accept(socket: Socket): void {
@@ -142,17 +138,4 @@ export class HostServer {
 
 function protocolError(message: string): HostFrame {
   return { as: 'error', id: null, error: { code: 'PROTOCOL_ERROR', message } };
-}
-
-/** `mkdtemp` makes it with mode 0700. */
-async function makeSocketDir(tmpDir: string): Promise<{ readonly dir: string; readonly path: string }> {
-  const name = `bw-host-${randomBytes(6).toString('hex')}.sock`;
-  const fits = Buffer.byteLength(join(tmpDir, 'bwXXXXXX', name)) <= SOCKET_PATH_BYTES;
-  await mkdir(tmpDir, { recursive: true });
-  const dir = await mkdtemp(join(fits ? tmpDir : tmpdir(), 'bw'));
-  const path = join(dir, name);
-  if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES) return { dir, path };
-  await rm(dir, { recursive: true, force: true });
-  const shortDir = await mkdtemp('/tmp/bw');
-  return { dir: shortDir, path: join(shortDir, name) };
 }

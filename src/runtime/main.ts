@@ -2,10 +2,10 @@
 // guards the order of last things: what the program still does is ended first, what was seen of it leaves next, and an
 // attempt that nobody vouches for any more ends at once.
 
-import { parseHandOver } from '../contract/handOver.js';
+import { EXIT_UNREACHABLE, parseHandOver } from '../contract/handOver.js';
 import { redact } from '../redaction/redact.js';
 import { SecretSet } from '../redaction/secretSet.js';
-import { Control } from './control.js';
+import { Control, GatewayError, UnexpectedAnswer } from './control.js';
 import { readHandOverLine } from './handOverLine.js';
 import { Lifecycle } from './lifecycle.js';
 import { ProcessGroups } from './processGroups.js';
@@ -102,5 +102,6 @@ process.on('uncaughtException', (error) => {
 main().catch((error: unknown) => {
   if (going) return;
   log(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
-  void leave(1);
+  const isPassing = error instanceof GatewayError || (error instanceof UnexpectedAnswer && error.isPassing);
+  void leave(isPassing ? EXIT_UNREACHABLE : 1);
 });

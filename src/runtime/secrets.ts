@@ -4,7 +4,7 @@
 import { secretReference } from '../contract/manifest.js';
 import { readSecret } from '../contract/runAnswers.js';
 import type { SecretSet } from '../redaction/secretSet.js';
-import { CALL_TIMEOUT_MS, type Control, type ControlCall, jsonOf } from './control.js';
+import { CALL_TIMEOUT_MS, type Control, type ControlCall, jsonOf, UnexpectedAnswer } from './control.js';
 import { RunFailure } from './runFailure.js';
 
 export interface SecretsOptions {
@@ -53,7 +53,7 @@ export class Secrets {
   /**
    * The variables of a manifest whose values are references to secrets (protocol/program.md 3.1).
    *
-   * @throws as {@link resolve}
+   * @throws RunFailure for what fails the run; UnexpectedAnswer and GatewayError for what may pass
    */
   async environment(env: Readonly<Record<string, string>>): Promise<Record<string, string>> {
     const references = Object.entries(env).flatMap(([key, value]) => {
@@ -61,7 +61,10 @@ export class Secrets {
       return name === null ? [] : [{ key, name }];
     });
     const resolved = references.map(async ({ key, name }) => {
-      const value = await this.resolve(name);
+      const value = await this.resolve(name).catch((error: unknown) => {
+        if (!(error instanceof UnexpectedAnswer) || error.isPassing) throw error;
+        throw new RunFailure('INTERNAL_ERROR', `The secret ${name} can't be had: ${error.message}`);
+      });
       if (key === '' || key.includes('=') || key.includes('\0') || value.includes('\0')) {
         throw new RunFailure(
           'VALIDATION_FAILED',

@@ -12,6 +12,8 @@ import { RunFailure } from './runFailure.js';
 
 const MAX_BUFFER_CHARS = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 5_000;
+/** A timer that is set for longer fires at once. */
+const LONGEST_TIMER_MS = 2_147_483_647;
 const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -75,7 +77,7 @@ export async function runShell(
   const stdout = collect(child.stdout, maxBuffer, () => onOverflow('stdout'));
   const stderr = collect(child.stderr, maxBuffer, () => onOverflow('stderr'));
   signal.addEventListener('abort', stop, { once: true });
-  if (timeoutMs !== undefined) timers.push(setTimeout(stop, timeoutMs));
+  if (timeoutMs !== undefined) timers.push(setTimeout(stop, Math.min(timeoutMs, LONGEST_TIMER_MS)));
   try {
     const exitCode = await new Promise<number>((resolve, reject) => {
       child.once('error', reject);

@@ -28,6 +28,9 @@ import { Watch } from './watch.js';
 
 export type { DoorDependencies, DoorLimits, DoorStats, RunClaimAnswer } from './doorDependencies.js';
 
+/** The platform pings at least every 10 s (protocol/inference.md 2); a stream that says nothing is half-open (P25). */
+const MODEL_SILENCE_MS = 120_000;
+
 export class Door implements DoorHandler {
   readonly runId: string;
   /** Resolves when the lane holds the run's finalize; stays open when none comes. */
@@ -189,6 +192,7 @@ export class Door implements DoorHandler {
               suffix: route.suffix,
               body,
               headers: { ...forwardedHeaders(call, body), accept: 'application/x-ndjson' },
+              idleTimeoutMs: MODEL_SILENCE_MS,
               signal,
             });
             if (answer.outcome === 'failed') throw answer.error;

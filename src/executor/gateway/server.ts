@@ -15,6 +15,8 @@ import { Refusal, sendRefusal } from './answers.js';
 
 /** Linux allows 107 bytes, macOS and the BSDs 103. */
 const SOCKET_PATH_BYTES = 103;
+/** A door is `<n>.s`; beside it lies `<n>.h` with the program's socket, of a name that can't be guessed. */
+const LONGEST_SOCKET = '99999999.h/0123456789ab.h';
 /** Milliseconds. */
 export interface GatewayTimeouts {
   /** A client of ours sends its headers at once; whoever needs longer is stuck or means harm. */
@@ -47,6 +49,8 @@ export interface OpenDoor {
   readonly socketPath: string;
   /** 32 random bytes, base64url; every request must carry it as `Authorization: Bearer`. */
   readonly bearer: string;
+  /** For the program's own socket: private, with a short path. Goes with the door, whatever is in it. */
+  readonly hostSocketDir: string;
   /**
    * Closes the door, destroys its connections and removes the socket. When it resolves, a finalize that was on its way
    * into the lane is there or never will be. Safe to call twice.
@@ -55,7 +59,7 @@ export interface OpenDoor {
 }
 
 export interface GatewayOptions {
-  /** Made with mode 0700 when missing. Short: the sockets in it, `<n>.s`, must stay under 104 bytes. */
+  /** Made with mode 0700 when missing. Short: the paths of sockets in it must stay under 104 bytes. */
   readonly socketDir: string;
   readonly log: Logger;
   /** Default 10 s for headers, 120 s for a whole request. */
@@ -76,7 +80,7 @@ export class Gateway {
   async start(): Promise<void> {
     if (this.#state !== 'new') return;
     const { socketDir } = this.#options;
-    if (Buffer.byteLength(join(socketDir, '99999999.s')) > SOCKET_PATH_BYTES) {
+    if (Buffer.byteLength(join(socketDir, LONGEST_SOCKET)) > SOCKET_PATH_BYTES) {
       throw new OperatorError(
         'GATEWAY_SOCKET_DIR',
         `The socket directory ${socketDir} has too long a path.`,
@@ -114,12 +118,17 @@ export class Gateway {
     const server = this.#serverFor(door, bearer);
     const socketPath = await this.#listen(server);
     await chmod(socketPath, 0o600);
+    const hostSocketDir = socketPath.replace(/s$/, 'h');
+    await mkdir(hostSocketDir, { recursive: true, mode: 0o700 });
     let closing: Promise<void> | undefined;
     const open: OpenDoor = {
       socketPath,
       bearer,
+      hostSocketDir,
       close: () => {
-        closing ??= closeServer(server, door, socketPath).finally(() => this.#open.delete(open));
+        closing ??= closeServer(server, door, [socketPath, hostSocketDir]).finally(() =>
+          this.#open.delete(open),
+        );
         return closing;
       },
     };
@@ -203,7 +212,7 @@ async function listenOn(server: Server, path: string): Promise<boolean> {
   });
 }
 
-async function closeServer(server: Server, door: DoorHandler, socketPath: string): Promise<void> {
+async function closeServer(server: Server, door: DoorHandler, paths: readonly string[]): Promise<void> {
   door.close();
   await new Promise<void>((resolve) => {
     server.close(() => {
@@ -212,7 +221,7 @@ async function closeServer(server: Server, door: DoorHandler, socketPath: string
     server.closeAllConnections();
   });
   await door.settled();
-  await rm(socketPath, { force: true });
+  for (const path of paths) await rm(path, { recursive: true, force: true });
 }
 
 /** Compares digests, so that neither the content nor the length of a guess shows in the time it takes. */

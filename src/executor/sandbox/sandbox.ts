@@ -24,19 +24,22 @@ export interface SandboxSpec {
   onLog(stream: 'stdout' | 'stderr', line: string): void;
 }
 
-/** How a sandbox ended. `error` is set only if it never came to run: the text says what was tried, and why not. */
+/** How a sandbox ended. */
 export interface SandboxExit {
   readonly exitCode: number | null;
   /** Name of the signal that ended the run process, e.g. `SIGKILL`. */
   readonly signal: string | null;
+  /** Set only if it never came to run: what was tried, and why not. */
   readonly error?: string;
+  /** Set when something of it may still live: nothing may be started in its place before the queue lock has lapsed. */
+  readonly unproven?: string;
 }
 
 export interface Sandbox {
   readonly id: string;
   /**
-   * Resolves once the run process is gone, nothing that it started is left and its last log line was handed out.
-   * Never rejects.
+   * Resolves once the run process is gone, nothing that it started is left (or `unproven` says why that isn't known)
+   * and its last log line was handed out. Never rejects.
    */
   readonly exited: Promise<SandboxExit>;
   /**

@@ -20,6 +20,7 @@ import { Executor } from '../../../src/executor/executor.js';
 import { systemClocks } from '../../../src/executor/fence.js';
 import { Gateway } from '../../../src/executor/gateway/server.js';
 import { ProcessSandboxKind } from '../../../src/executor/sandbox/process/kind.js';
+import { systemProcessTable, type ProcessTable } from '../../../src/executor/sandbox/process/processTable.js';
 import { WorkDirectory } from '../../../src/executor/workspace.js';
 import { PlatformHttp } from '../../../src/platform/http.js';
 import type { Fleet, RunCredential } from '../../../src/queue/fleet.js';
@@ -89,8 +90,14 @@ const grantLease = json(201, {
   environment: null,
 });
 
+interface Over {
+  /** Default: the fleet that all tests share. */
+  readonly fleet?: Fleet;
+  readonly processTable?: ProcessTable;
+}
+
 /** Starts an executor whose runtime is this script; it leaves its pid in the file `started`, once a start. */
-async function startExecutor(script: string, over: { readonly stopGraceMs?: number } = {}): Promise<void> {
+async function startExecutor(script: string, over: Over = {}): Promise<void> {
   const runtimePath = join(dir, 'runtime.mjs');
   const mark = `import { appendFileSync } from 'node:fs';\nappendFileSync(${JSON.stringify(started())}, process.pid + '\\n');\n`;
   writeFileSync(runtimePath, mark + script);
@@ -99,7 +106,7 @@ async function startExecutor(script: string, over: { readonly stopGraceMs?: numb
   const runtimeFiles = { runtimePath, sdkDir: join(dir, 'sdk') };
   executor = new Executor({
     id: `exe_${randomUUID()}`,
-    fleet,
+    fleet: over.fleet ?? fleet,
     http,
     pool: POOL,
     labels: [],
@@ -111,10 +118,15 @@ async function startExecutor(script: string, over: { readonly stopGraceMs?: numb
     clocks: systemClocks,
     lockTiming: { lockMs: 3_000, renewMs: 450, marginMs: 900 },
     leaseTiming: { renewMs: 100, cancelPollMs: 50, creditPollMs: 50 },
-    stopGraceMs: over.stopGraceMs ?? 100,
+    stopGraceMs: 100,
     maxAttempts: 3,
     gateway: new Gateway({ socketDir: join(dir, 's'), log }),
-    sandboxes: new ProcessSandboxKind({ fleetName: fleet.name, runtimeFiles, log }),
+    sandboxes: new ProcessSandboxKind({
+      fleetName: fleet.name,
+      runtimeFiles,
+      log,
+      ...(over.processTable === undefined ? {} : { processTable: over.processTable }),
+    }),
     runtimeFiles,
     workDirectory: new WorkDirectory(join(dir, 'work')),
     environment: { PATH: process.env['PATH'] },
@@ -128,10 +140,23 @@ async function startExecutor(script: string, over: { readonly stopGraceMs?: numb
   await executor.start();
 }
 
-async function queued(changes: Partial<RunCredential> = {}): Promise<RunCredential> {
+/** The processes of this host, until they can't be listed any more. */
+function failingTable(): { readonly table: ProcessTable; readonly fail: () => void } {
+  const real = systemProcessTable();
+  let failing = false;
+  const table: ProcessTable = {
+    list: () => (failing ? Promise.reject(new Error('EMFILE')) : real.list()),
+    startOf: (pid) => real.startOf(pid),
+    isStill: (entry) => real.isStill(entry),
+    marked: (entries, mark) => real.marked(entries, mark),
+  };
+  return { table, fail: () => (failing = true) };
+}
+
+async function queued(changes: Partial<RunCredential> = {}, on = fleet): Promise<RunCredential> {
   const claim = someClaim({ baseUrl: upstream.url, apiToken: SECRET, ...changes });
-  await fleet.runStates.recordClaim(claim);
-  await fleet.runs.add(jobOf(claim));
+  await on.runStates.recordClaim(claim);
+  await on.runs.add(jobOf(claim));
   return claim;
 }
 
@@ -248,7 +273,7 @@ describe('a run that is told to stop', () => {
 });
 
 describe('a sandbox that ends without a result', () => {
-  it('is started again, but not without end; the last one is the evidence, without a secret (P15, R9)', async () => {
+  it('is started again, but not without end; the last one is the evidence, without a secret (R9)', async () => {
     const { runId } = await queued();
     await startExecutor(`console.error('gave up on ${SECRET}'); process.exitCode = 7;`);
     expect(await attempts(3)).toMatchObject([
@@ -270,6 +295,50 @@ describe('a sandbox that ends without a result', () => {
     ]);
     expect(pids()).toHaveLength(3);
     expect(await depth()).toEqual(EMPTY);
+  });
+
+  it('of which something may still live keeps its lock, so that no other can start beside it (P33)', async () => {
+    const { table, fail } = failingTable();
+    const { runId } = await queued();
+    await startExecutor(HANGS, { processTable: table });
+    await expect.poll(() => readdirSync(dir)).toContain('started');
+    fail();
+    process.kill(pids()[0] ?? 0, 'SIGKILL');
+    expect(await attempts(1)).toEqual([{ outcome: 'fenced', reason: 'sandbox_unproven' }]);
+    expect(await depth()).toEqual({ waiting: 0, active: 1, delayed: 0 });
+    expect(await lane(runId)).toEqual([]);
+  });
+});
+
+describe('a machine that can start nothing', () => {
+  it('fails no run for it, takes fewer and fewer, and goes on when it is well again', async () => {
+    await startExecutor(HANGS);
+    const work = join(dir, 'work');
+    rmSync(work, { recursive: true });
+    writeFileSync(work, 'in the way');
+    const runs = [await queued(), await queued(), await queued()];
+    for (const result of await attempts(3))
+      expect(result).toMatchObject({ outcome: 'handed_back', end: { reason: 'sandbox_start_failed' } });
+    for (const { runId } of runs) expect(await lane(runId)).toEqual([]);
+    rmSync(work);
+    await expect.poll(() => readdirSync(dir), { timeout: 20_000 }).toContain('started');
+  });
+});
+
+describe('an executor that stops while Redis is away', () => {
+  it('ends at its deadline all the same, and its program with it (P22, P25)', async () => {
+    const own = await startTestRedis();
+    const away = await openTestFleet(own);
+    await queued({}, away);
+    await startExecutor(HANGS, { fleet: away });
+    await expect.poll(() => readdirSync(dir)).toContain('started');
+    await own.kill();
+    const stopping = executor?.stop({ deadline: performance.now() + 600_000 });
+    await executor?.stop({ deadline: performance.now() + 100 });
+    await stopping;
+    expect(pids().filter(isAlive)).toEqual([]);
+    await away.close();
+    await own.stop();
   });
 });
 

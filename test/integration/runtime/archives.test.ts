@@ -53,13 +53,21 @@ describe('a version that can not be run', () => {
     expect(error).toMatchObject({ code: 'PROGRAM_INTEGRITY', message: containing('0000') });
   });
 
-  test('whose version answers 500 is left to another attempt: no finalize, exit code 1', async () => {
-    const { code, gateway } = await finishedRun({
-      answers: { version: (_body, res) => json(res, 500, { error: {} }) },
-    });
-    expect({ code, finalizes: gateway.finalizes }).toEqual({ code: 1, finalizes: [] });
-    expect(gateway.rows).toHaveLength(1);
-  });
+  test.each([
+    // 75 tells the executor that it may pass, and that the run had no part in it.
+    [500, 75],
+    [429, 75],
+    [400, 1],
+  ])(
+    'whose version answers %i is left to another attempt: no finalize, exit code %i',
+    async (status, exitCode) => {
+      const { code, gateway } = await finishedRun({
+        answers: { version: (_body, res) => json(res, status, { error: {} }) },
+      });
+      expect({ code, finalizes: gateway.finalizes }).toEqual({ code: exitCode, finalizes: [] });
+      expect(gateway.rows).toHaveLength(1);
+    },
+  );
 
   test('claimed by another owner: nothing is sent, exit code 0', async () => {
     const { code, gateway } = await finishedRun({ answers: { claim: (_body, res) => json(res, 409, {}) } });

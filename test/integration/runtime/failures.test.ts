@@ -1,6 +1,7 @@
 // Programs that misbehave. Each ends as one finalize with a code that says what happened, and the runtime with 0.
 
 import { describe, expect, test } from 'vitest';
+import { json } from './testGateway.js';
 import { eventsOf, finishedRun, type RunOptions } from './world.js';
 
 const containing = (text: string): unknown => expect.stringContaining(text);
@@ -193,6 +194,22 @@ describe('a call of the program', () => {
   test('whose secret in the environment can not be had fails the run with that error', async () => {
     const { error } = await failure({ manifest: { env: { KEY: '${{ secrets.DENIED_KEY }}' } } });
     expect(error).toMatchObject({ code: 'FORBIDDEN', message: containing('DENIED_KEY') });
+  });
+
+  test('whose secret in the environment can not be had just now is left to another attempt', async () => {
+    const { code, gateway } = await finishedRun({
+      manifest: { env: { KEY: '${{ secrets.TOKEN }}' } },
+      answers: { 'secrets/resolve': (_body, res) => json(res, 503, {}) },
+    });
+    expect({ code, finalizes: gateway.finalizes }).toEqual({ code: 75, finalizes: [] });
+  });
+
+  test('whose secret in the environment is answered oddly fails with what was said', async () => {
+    const { error } = await failure({
+      manifest: { env: { KEY: '${{ secrets.TOKEN }}' } },
+      answers: { 'secrets/resolve': (_body, res) => json(res, 418, { no: 'tea' }) },
+    });
+    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', message: containing('418') });
   });
 
   test('over budget ends the run with BUDGET_EXCEEDED, also inside parallel (R24)', async () => {

@@ -71,7 +71,7 @@ export async function startRun(options: RunOptions): Promise<TestRun> {
       workerId: 'rnr_1/asg_1',
       gateway: { socketPath: join(dir, 'g.s'), bearer: BEARER },
       workspaceDir,
-      tmpDir,
+      hostSocketDir: join(dir, 'h'),
       programRoot,
       sdkDir: join(SANDBOX, 'sdk'),
       nodePath: null,
@@ -101,7 +101,8 @@ export async function startRun(options: RunOptions): Promise<TestRun> {
     },
     leftovers: async () => {
       const programs = await readdir(join(programRoot, '.bw-runs')).catch(() => []);
-      return [...programs, ...(await readdir(tmpDir))];
+      const sockets = await readdir(join(dir, 'h')).catch(() => []);
+      return [...programs, ...sockets, ...(await readdir(tmpDir))];
     },
     dispose: async () => {
       child.kill('SIGKILL');

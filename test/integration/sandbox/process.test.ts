@@ -325,7 +325,7 @@ function handOver(): HandOver {
     workerId: 'rnr_1/asg_1',
     gateway: { socketPath: join(dir, 'g.sock'), bearer: 'bearer' },
     workspaceDir: join(dir, 'workspace'),
-    tmpDir: join(dir, 'tmp'),
+    hostSocketDir: join(dir, 'tmp'),
     programRoot: join(dir, 'program'),
     sdkDir: dir,
     nodePath: null,

@@ -8,7 +8,7 @@ const HAND_OVER: HandOver = {
   workerId: 'rnr_1/as_1',
   gateway: { socketPath: '/run/g.sock', bearer: 'bearer-hunter22' },
   workspaceDir: '/w',
-  tmpDir: '/t',
+  hostSocketDir: '/h',
   programRoot: '/p',
   sdkDir: '/sdk',
   nodePath: null,

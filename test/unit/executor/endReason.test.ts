@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { countsAsAttempt, finalizeCode, readSandboxEnd } from '../../../src/executor/endReason.js';
+import {
+  countsAsAttempt,
+  finalizeCode,
+  readSandboxEnd,
+  tryAgainInMs,
+} from '../../../src/executor/endReason.js';
 
 describe('the end of a sandbox', () => {
   it('is a crash of the runtime after a signal or an uncaught exception, and says which (R9)', () => {
@@ -16,6 +21,10 @@ describe('the end of a sandbox', () => {
   it('is its own exit otherwise', () => {
     expect(readSandboxEnd({ exitCode: 0, signal: null }, []).reason).toBe('sandbox_exit');
     expect(readSandboxEnd({ exitCode: 143, signal: null }, []).reason).toBe('sandbox_exit');
+  });
+
+  it('is the platform’s when the runtime says that it got no answer', () => {
+    expect(readSandboxEnd({ exitCode: 75, signal: null }, []).reason).toBe('control_plane_unreachable');
   });
 
   it('is a start that failed when it never came to run', () => {
@@ -37,6 +46,10 @@ describe('the end of a sandbox', () => {
     expect(countsAsAttempt('engine_lost')).toBe(false);
     expect(countsAsAttempt('control_plane_unreachable')).toBe(false);
     expect(countsAsAttempt('lease_lost')).toBe(false);
+  });
+
+  it('lets what is passing pass: the next try waits longer each time, up to half a minute', () => {
+    expect([0, 1, 2, 3, 50].map(tryAgainInMs)).toEqual([1_000, 2_000, 4_000, 8_000, 30_000]);
   });
 
   it('is finalized under its name in upper case', () => {

@@ -20,7 +20,7 @@ beforeEach(async () => {
   logged = [];
   notified = [];
   server = new HostServer({
-    tmpDir: dir,
+    socketDir: join(dir, 'h'),
     onRequest: (method, params) => {
       if (method === 'fail') throw new RunFailure('NOT_FOUND', 'no such thing', { hint: 'look again' });
       if (method === 'crash') return Promise.reject(new TypeError('bug'));
@@ -58,7 +58,7 @@ describe('the host socket', () => {
     await expect(access(path)).rejects.toThrow();
     socket.destroy();
     await server.stop();
-    expect(await readdir(dir)).toEqual([]);
+    expect(await readdir(dirname(path))).toEqual([]);
   });
 
   test('answers requests with results and typed errors, tolerates unknown members, takes notifications', async () => {

@@ -77,21 +77,11 @@ export class ProcessSandbox implements Sandbox {
   }
 
   async #untilGone(streamsEnded: Promise<unknown>): Promise<SandboxExit> {
-    const { child, log } = this.#parts;
+    const { child } = this.#parts;
     const exit = await new Promise<SandboxExit>((resolve) => {
       child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }));
     });
-    try {
-      const survivors = await this.#kill();
-      if (survivors.length > 0) {
-        log.error(
-          { sandboxId: this.id, pids: survivors.map(pidOf) },
-          'processes of a sandbox outlive SIGKILL',
-        );
-      }
-    } catch (error) {
-      log.error({ err: error, sandboxId: this.id }, 'could not look for what a sandbox has left');
-    }
+    const unproven = await this.#whatIsLeft();
     const timer = new AbortController();
     const timeUp = delay(STREAM_END_TIMEOUT_MS, undefined, { signal: timer.signal }).catch(() => undefined);
     await Promise.race([streamsEnded, timeUp]);
@@ -99,7 +89,21 @@ export class ProcessSandbox implements Sandbox {
     child.stdout.destroy();
     child.stderr.destroy();
     await streamsEnded;
-    return exit;
+    return unproven === undefined ? exit : { ...exit, unproven };
+  }
+
+  async #whatIsLeft(): Promise<string | undefined> {
+    const { log } = this.#parts;
+    try {
+      const survivors = await this.#kill();
+      if (survivors.length === 0) return undefined;
+      const pids = survivors.map(pidOf);
+      log.error({ sandboxId: this.id, pids }, 'processes of a sandbox outlive SIGKILL');
+      return `processes outlive SIGKILL: ${pids.slice(0, 10).join(', ')}`;
+    } catch (error) {
+      log.error({ err: error, sandboxId: this.id }, 'could not look for what a sandbox has left');
+      return 'the processes of this host could not be listed';
+    }
   }
 
   /** One at a time: it goes on until it finds nothing, so whoever comes in between is served by it. */
