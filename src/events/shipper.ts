@@ -4,11 +4,10 @@
 
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
-import { pause } from '../platform/backoff.js';
 import type { PlatformHttp } from '../platform/http.js';
-import { waitFor } from '../queue/aborting.js';
 import { STOPPING } from '../queue/eventsQueue.js';
 import type { EventsWorker, Fleet, FlushContext, FlushOutcome } from '../queue/fleet.js';
+import { LONGEST_TIMER_MS, pause, waitFor } from '../waiting/waiting.js';
 import { BackOff } from './backOff.js';
 import { LanePass, type PassLimits, type ShipperCounts } from './lanePass.js';
 import { Sweep } from './sweep.js';
@@ -55,8 +54,6 @@ const LANES_LOOKED_AT = 10_000;
 const IN_FLIGHT_MS = 35_000;
 /** For a flush that was cut to give its job back. */
 const CUT_MS = 2_000;
-/** Timers can't be set for longer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class Shipper {
   readonly #options: ShipperOptions;
@@ -152,8 +149,8 @@ export class Shipper {
     let left: ReadonlySet<string> | undefined;
     do {
       try {
-        if (left === undefined) await waitFor(fleet.flushes.wakeDelayed(), signal);
-        const now = await waitFor(fleet.lanes.unshipped(LANES_LOOKED_AT), signal);
+        if (left === undefined) await waitFor(fleet.flushes.wakeDelayed(), { signal });
+        const now = await waitFor(fleet.lanes.unshipped(LANES_LOOKED_AT), { signal });
         if (now.outcome !== 'settled') break;
         if (left === undefined) this.#log.info({ lanes: now.value.length }, 'shipper is stopping');
         // A lane that was seen empty once has shipped what was in it.
@@ -164,7 +161,7 @@ export class Shipper {
           'lanes could not be looked at; trying again',
         );
       }
-    } while (left?.size !== 0 && (await pause(LOOK_MS, signal)) === 'elapsed');
+    } while (left?.size !== 0 && (await pause(LOOK_MS, signal)));
     return left?.size ?? 0;
   }
 

@@ -22,7 +22,7 @@ import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
 import type { SandboxKind } from './sandbox/sandbox.js';
 import type { StartTrouble } from './startTrouble.js';
 import { SandboxStay, type StayEnd } from './stay.js';
-import { pause } from './waiting.js';
+import { pause } from '../waiting/waiting.js';
 import type { WorkDirectory } from './workspace.js';
 
 /** What all attempts of an executor share. */

@@ -7,7 +7,7 @@ import type { TakenRun } from '../queue/runsQueue.js';
 import { Attempt, type AttemptDependencies, type AttemptResult } from './attempt.js';
 import { LeaseLinger } from './leaseLinger.js';
 import { StartTrouble } from './startTrouble.js';
-import { pause, unlessAborted, untilAborted, within } from './waiting.js';
+import { pause, untilAborted, waitFor } from '../waiting/waiting.js';
 
 export interface ExecutorOptions extends Omit<AttemptDependencies, 'linger' | 'trouble' | 'executorId'> {
   readonly id: string;
@@ -120,15 +120,15 @@ export class Executor {
     const ended = Promise.all(this.#attempts.values());
     for (;;) {
       const leftMs = deadline() - clocks.mono();
-      if (await within(ended, Math.min(LOOK_MS, leftMs))) return true;
+      if ((await waitFor(ended, { ms: Math.min(LOOK_MS, leftMs) })).outcome === 'settled') return true;
       if (leftMs <= 0) return false;
     }
   }
 
   async #lastWord(said: Promise<void>): Promise<void> {
-    await within(
+    await waitFor(
       said.catch(() => undefined),
-      LAST_WORD_MS,
+      { ms: LAST_WORD_MS },
     );
   }
 
@@ -175,7 +175,7 @@ export class Executor {
     const freed = new Promise<void>((resolve) => {
       this.#slotFreed = resolve;
     });
-    await unlessAborted(freed, signal);
+    await waitFor(freed, { signal });
   }
 
   async #keepRecord(): Promise<void> {
@@ -184,7 +184,7 @@ export class Executor {
       const writing = this.#record().catch((error: unknown) =>
         this.#options.log.warn({ err: error }, 'executor record not written'),
       );
-      await unlessAborted(writing, signal);
+      await waitFor(writing, { signal });
     }
   }
 

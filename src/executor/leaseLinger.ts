@@ -2,11 +2,10 @@
 // Without it a heartbeat would stop before the work that it covers has finished (P26): an outage of the control plane
 // at the wrong moment would let the lease lapse, and the platform would run a finished run again.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { RunStates } from '../queue/runState.js';
 import type { RunLease } from './runLease.js';
-import { pause, unlessAborted } from './waiting.js';
+import { pause, waitFor } from '../waiting/waiting.js';
 
 /** How often the run records of lingering runs are looked at: one command for all of them. */
 const LOOK_MS = 100;
@@ -39,7 +38,7 @@ export class LeaseLinger {
 
   /** Resolves when no run is left, or when it is told that time is up; leases that are left then are let go. */
   async stop(isTimeUp: () => boolean): Promise<void> {
-    while (this.#lingering.size > 0 && !isTimeUp()) await delay(LOOK_MS);
+    while (this.#lingering.size > 0 && !isTimeUp()) await pause(LOOK_MS, undefined, { ref: true });
     this.#stopped.abort();
     await this.#watching;
     await Promise.all([...this.#lingering.values()].map(({ lease }) => lease.stop()));
@@ -67,10 +66,10 @@ export class LeaseLinger {
   async #releaseOver(): Promise<void> {
     const claims = [...this.#lingering.values()];
     // While Redis is away an answer may never come, and the end must not wait for it (P25).
-    const phases = await unlessAborted(this.#runStates.claimPhases(claims), this.#stopped.signal);
-    if (phases === undefined) return;
+    const asked = await waitFor(this.#runStates.claimPhases(claims), { signal: this.#stopped.signal });
+    if (asked.outcome !== 'settled') return;
     for (const [index, { leaseId, lease }] of claims.entries()) {
-      if (phases[index] !== 'over') continue;
+      if (asked.value[index] !== 'over') continue;
       this.#lingering.delete(leaseId);
       await lease.stop();
     }

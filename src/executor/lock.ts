@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import type { RunStates, TakenRun } from '../queue/fleet.js';
 import type { Clocks, Fence, LockTiming } from './fence.js';
-import { pause, unlessAborted } from './waiting.js';
+import { pause, waitFor } from '../waiting/waiting.js';
 
 export interface AttemptLockDependencies {
   readonly runStates: Pick<RunStates, 'renewAttempt'>;
@@ -54,7 +54,7 @@ export class AttemptLock {
   async #renew(sentAt: number, ended: AbortSignal): Promise<void> {
     const { runStates, taken, attemptToken, fence, timing, log } = this.#deps;
     try {
-      const answer = await unlessAborted(
+      const asked = await waitFor(
         runStates.renewAttempt({
           runId: taken.job.runId,
           attemptToken,
@@ -63,9 +63,10 @@ export class AttemptLock {
           lockToken: taken.lockToken,
           lockMs: timing.lockMs,
         }),
-        ended,
+        { signal: ended },
       );
-      if (answer === undefined) return;
+      if (asked.outcome !== 'settled') return;
+      const answer = asked.value;
       if (answer.outcome !== 'renewed') {
         fence.fall(answer.outcome);
         return;

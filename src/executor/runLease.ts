@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { RunClaim } from '../contract/runControl.js';
 import { CALL_DEADLINE_MS, type RunClient } from '../platform/runClient.js';
 import type { Clocks } from './fence.js';
-import { pause } from './waiting.js';
+import { pause } from '../waiting/waiting.js';
 
 /** Why a run is to stop before its end; the words of protocol/run-control.md 4.3. */
 export type StopReason = 'cancelled' | 'credit_exhausted';

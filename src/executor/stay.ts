@@ -26,7 +26,7 @@ import {
   type SandboxExit,
   type SandboxKind,
 } from './sandbox/sandbox.js';
-import { pause, untilAborted } from './waiting.js';
+import { pause, untilAborted } from '../waiting/waiting.js';
 import type { RunDirectories, WorkDirectory } from './workspace.js';
 
 /** How long a sandbox may take to leave by itself once its run is finalized. */

@@ -1,6 +1,5 @@
 // The waits between two tries: the policy of `protocol/run-control.md` 1 (0.5, 2, 5, 10 s) with jitter, full jitter for
-// loops without an end, and a wait that ends at once when its signal falls. Guards against fleets that come back in
-// step after an outage, and against a stop that has to sit out a back-off.
+// loops without an end. Guards against fleets that come back in step after an outage.
 
 /** Delays before the second to fifth attempt; a sixth is not made. */
 export const RETRY_DELAYS_MS: readonly number[] = [500, 2_000, 5_000, 10_000];
@@ -37,20 +36,4 @@ export function fullJitter(
   options: { readonly baseMs: number; readonly ceilingMs: number; readonly random: Random },
 ): number {
   return options.random() * Math.min(options.ceilingMs, options.baseMs * 2 ** (failures - 1));
-}
-
-/** Waits, or stops waiting the moment `signal` is aborted. Leaves neither timer nor listener behind. */
-export function pause(ms: number, signal?: AbortSignal): Promise<'elapsed' | 'aborted'> {
-  if (signal?.aborted === true) return Promise.resolve('aborted');
-  return new Promise((resolve) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      resolve('aborted');
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve('elapsed');
-    }, ms);
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
 }

@@ -6,7 +6,8 @@ import type { Logger } from 'pino';
 import { Agent, type Dispatcher, interceptors } from 'undici';
 import { type AnswerHeaders, HttpAnswer, readBounded } from './answer.js';
 import { abortedError, AttemptClock, attemptError, type FailedAttempt } from './attempt.js';
-import { pause, type Random, retryDelay } from './backoff.js';
+import { pause } from '../waiting/waiting.js';
+import { type Random, retryDelay } from './backoff.js';
 import { PlatformError } from './platformError.js';
 
 /** Milliseconds (`protocol/pool.md` 1, `protocol/run-control.md` 1). */
@@ -130,7 +131,7 @@ export class PlatformHttp {
         { endpoint: call.name, failures, delayMs: Math.round(delayMs), status: result.status },
         'call is tried again',
       );
-      if ((await pause(delayMs, call.signal)) === 'aborted') throw abortedError(call.name);
+      if (!(await pause(delayMs, call.signal, { ref: true }))) throw abortedError(call.name);
     }
   }
 

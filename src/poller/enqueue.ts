@@ -5,14 +5,14 @@ import type { Logger } from 'pino';
 import { pathSegment, scopePath } from '../contract/ids.js';
 import { OperatorError } from '../contract/operatorError.js';
 import type { ClaimResponse } from '../contract/pool.js';
-import { fullJitter, pause, type Random } from '../platform/backoff.js';
+import { fullJitter, type Random } from '../platform/backoff.js';
 import { controlPlaneBase } from '../platform/endpoints.js';
 import type { RunCredential } from '../queue/credentials.js';
 import type { RunJob, RunsQueue } from '../queue/runsQueue.js';
 import type { RunStates } from '../queue/runState.js';
+import { pause, waitFor } from '../waiting/waiting.js';
 import { grantedMs } from './beatTiming.js';
 import type { Identity } from './identity.js';
-import { within } from './within.js';
 
 /** A claim that was won, with the clocks of the moment. */
 export interface WonClaim {
@@ -92,10 +92,12 @@ async function untilDone<T>(
   for (let failures = 1; ; failures++) {
     const left = options.endsAt - performance.now();
     if (left <= 0 || options.signal.aborted) return null;
-    const tried = await within(step(), { ms: left, signal: options.signal });
-    if (tried.outcome === 'answered') return { value: tried.value };
-    if (tried.outcome === 'gave_up') return null;
-    options.log.warn({ err: tried.error, failures }, 'claim not queued, trying again');
+    try {
+      const tried = await waitFor(step(), { ms: left, signal: options.signal });
+      return tried.outcome === 'settled' ? { value: tried.value } : null;
+    } catch (error) {
+      options.log.warn({ err: error, failures }, 'claim not queued, trying again');
+    }
     await pause(
       Math.min(left, fullJitter(failures, { ...BACK_OFF, random: options.random })),
       options.signal,

@@ -3,13 +3,13 @@
 // finished work (P28): one timer serves all leases. The keeper that outlives its process comes later.
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
-import { pause, type Random } from '../platform/backoff.js';
+import type { Random } from '../platform/backoff.js';
 import type { HeartbeatOutcome, PoolClient } from '../platform/poolClient.js';
 import type { RunStates } from '../queue/runState.js';
+import { pause, waitFor } from '../waiting/waiting.js';
 import { beatInterval, grantedMs } from './beatTiming.js';
 import { type ClaimedLease, type KeptLease, KeptLeases } from './keptLeases.js';
 import { type Standing, standingsOf } from './standing.js';
-import { within } from './within.js';
 
 export interface LeaseBeatOptions {
   readonly runStates: Pick<RunStates, 'claimPhases' | 'markLeaseLost' | 'requestCancel'>;
@@ -213,10 +213,9 @@ export class LeaseBeat {
     const { runStates, log } = this.#options;
     if (standing === undefined) return RECORD_AGAIN_MS;
     if (standing !== 'over' && standing !== 'finalizing') {
-      const recorded = await within(runStates.markLeaseLost(lease.runId, lease.leaseId), {
-        ms: STANDING_WAIT_MS,
-      });
-      if (recorded.outcome !== 'answered') return RECORD_AGAIN_MS;
+      const marking = runStates.markLeaseLost(lease.runId, lease.leaseId);
+      const marked = await waitFor(marking, { ms: STANDING_WAIT_MS }).catch(() => undefined);
+      if (marked?.outcome !== 'settled') return RECORD_AGAIN_MS;
       log.warn(
         { runId: lease.runId, leaseId: lease.leaseId },
         'the platform has given the run away: lease lost',
@@ -228,8 +227,9 @@ export class LeaseBeat {
 
   /** Of whichever runs Redis could tell in time. */
   async #standings(leases: readonly KeptLease[]): Promise<ReadonlyMap<string, Standing>> {
-    const asked = await within(standingsOf(this.#options.runStates, leases), { ms: STANDING_WAIT_MS });
-    return asked.outcome === 'answered' ? asked.value : new Map();
+    const asking = standingsOf(this.#options.runStates, leases);
+    const asked = await waitFor(asking, { ms: STANDING_WAIT_MS }).catch(() => undefined);
+    return asked?.outcome === 'settled' ? asked.value : new Map();
   }
 
   #spread(ms: number): number {

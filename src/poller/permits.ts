@@ -2,10 +2,9 @@
 // claimed that no slot waits for (design section 4). Counts come from the queue and the executor records themselves,
 // so a crash leaks nothing (P39). Reservations between several pollers come later.
 import type { Logger } from 'pino';
-import { pause } from '../platform/backoff.js';
 import type { Executors } from '../queue/executors.js';
 import type { RunsQueue } from '../queue/runsQueue.js';
-import { within } from './within.js';
+import { pause, waitFor } from '../waiting/waiting.js';
 
 export interface PermitsOptions {
   readonly fleet: { readonly executors: Pick<Executors, 'live'>; readonly runs: Pick<RunsQueue, 'depth'> };
@@ -47,9 +46,12 @@ export class Permits {
     // Before the queue is counted: a claim that moves from here to there meanwhile counts twice rather than never.
     const inHand = this.#options.inHand();
     const counting = Promise.all([fleet.executors.live(pool), fleet.runs.depth(pool)]);
-    const counted = await within(counting, { ms: COUNT_WAIT_MS, signal });
-    if (counted.outcome !== 'answered') {
-      const err = counted.outcome === 'failed' ? counted.error : undefined;
+    let err: unknown;
+    const counted = await waitFor(counting, { ms: COUNT_WAIT_MS, signal }).catch((error: unknown) => {
+      err = error;
+      return undefined;
+    });
+    if (counted?.outcome !== 'settled') {
       if (!this.#troubleSaid && !signal.aborted)
         log.warn({ err }, 'free slots can not be counted: nothing is claimed');
       this.#troubleSaid = true;

@@ -1,6 +1,7 @@
 // How long a poll loop pauses between two polls. Guards against hot loops, on answers that bring nothing and come at
 // once (R21) and on failures (R6), and against a fleet of pollers in step.
-import { fullJitter, pause, type Random } from '../platform/backoff.js';
+import { fullJitter, type Random } from '../platform/backoff.js';
+import { pause } from '../waiting/waiting.js';
 
 /** At most four answers a second that bring nothing (design section 4). */
 const IDLE_PACE_MS = 250;

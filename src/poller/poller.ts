@@ -8,12 +8,12 @@ import type { Offer } from '../contract/pool.js';
 import type { Random } from '../platform/backoff.js';
 import type { PoolClient } from '../platform/poolClient.js';
 import type { Fleet } from '../queue/fleet.js';
+import { waitFor } from '../waiting/waiting.js';
 import { enqueueClaim, type WonClaim } from './enqueue.js';
 import type { Identity } from './identity.js';
 import { LeaseBeat, type StopOptions } from './leaseBeat.js';
 import { Permits } from './permits.js';
 import { PollPace } from './pollPace.js';
-import { within } from './within.js';
 
 export interface PollerOptions {
   readonly fleet: Pick<Fleet, 'credentials' | 'runStates' | 'executors' | 'runs'>;
@@ -130,15 +130,14 @@ export class Poller {
   async #start(): Promise<void> {
     const { fleet, identity } = this.#options;
     const { runnerId, runnerToken, controlPlaneUrl, pool } = identity;
-    const sealed = await within(
+    const sealed = await waitFor(
       fleet.credentials.putIdentity({ runnerId, runnerToken, controlPlaneUrl, pool }),
       {
         ms: START_WAIT_MS,
         signal: this.#polling.signal,
       },
     );
-    if (sealed.outcome === 'failed') throw sealed.error;
-    if (sealed.outcome === 'gave_up' && !this.#polling.signal.aborted) {
+    if (sealed.outcome === 'timed_out') {
       throw new OperatorError(
         'REDIS_UNREACHABLE',
         'Redis did not take the identity of this runner in time.',

@@ -6,9 +6,9 @@ import { Worker, type Job } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { waitFor } from '../waiting/waiting.js';
 import { queueBackend } from './queueBackend.js';
 import { readStored } from './stored.js';
-import { settleWithin } from './takenJob.js';
 
 /** How a flush ended. */
 export type FlushOutcome =
@@ -142,9 +142,9 @@ export class EventsWorker {
     if (worker === undefined) return;
     for (const held of this.#held.values()) held.abort.abort(STOPPING);
     await worker.pause(true);
-    const closing = worker.close();
-    if ((await settleWithin(closing, Math.max(0, deadline - performance.now()))) === 'timed_out')
-      await worker.abandon();
+    const closing = worker.close().catch(() => undefined);
+    const closed = await waitFor(closing, { ms: deadline - performance.now() });
+    if (closed.outcome === 'timed_out') await worker.abandon();
     this.#blocking?.disconnect();
   }
 

@@ -6,15 +6,14 @@
 
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Worker, type Job } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import { linkSignals, waitFor } from './aborting.js';
+import { linkSignals, pause, waitFor } from '../waiting/waiting.js';
 import { queueBackend } from './queueBackend.js';
 import { runJob, type RunJob } from './runJob.js';
 import { readStored } from './stored.js';
-import { complete, handBack, handBackLost, settleWithin } from './takenJob.js';
+import { complete, handBack, handBackLost } from './takenJob.js';
 
 /** A run that this process has taken from the queue, under a lock of its own. */
 export interface TakenRun {
@@ -123,7 +122,7 @@ export class RunsConsumer {
         { reason: error instanceof Error ? error.message : 'unknown' },
         'no run could be taken, trying again',
       );
-      await delay(PAUSE_AFTER_ERROR_MS, undefined, { signal: ended, ref: false }).catch(() => undefined);
+      await pause(PAUSE_AFTER_ERROR_MS, ended);
       return null;
     } finally {
       unlink();
@@ -138,17 +137,18 @@ export class RunsConsumer {
 
   async #stop(): Promise<void> {
     this.#stopping.abort();
-    await settleWithin(Promise.allSettled(this.#orphans), STOP_TIMEOUT_MS);
+    await waitFor(Promise.allSettled(this.#orphans), { ms: STOP_TIMEOUT_MS });
     this.#dropBlocking();
     this.#options.connection.off('close', this.#countLoss);
-    if (this.#worker !== undefined) await settleWithin(this.#worker.close(true), STOP_TIMEOUT_MS);
+    const closing = this.#worker?.close(true).catch(() => undefined);
+    if (closing !== undefined) await waitFor(closing, { ms: STOP_TIMEOUT_MS });
   }
 
   async #fetch(worker: Worker, ended: AbortSignal): Promise<TakenRun | null> {
     const lockToken = randomUUID();
     const sentAt = performance.now();
     const fetching = this.#fetchJob(worker, lockToken);
-    const fetched = await waitFor(fetching, ended);
+    const fetched = await waitFor(fetching, { signal: ended });
     if (fetched.outcome !== 'settled') {
       this.#giveBackLater(fetching, lockToken);
       return null;
@@ -222,7 +222,7 @@ export class RunsConsumer {
     try {
       const waitMs = Math.min(BLOCK_MS, Math.max(SHORTEST_BLOCK_MS, this.#dueAtMs - Date.now()));
       const popping = client.bzpopmin(worker.toKey('marker'), waitMs / 1_000);
-      const read = await waitFor(popping, ended, BLOCK_MS + BLOCK_GRACE_MS);
+      const read = await waitFor(popping, { signal: ended, ms: BLOCK_MS + BLOCK_GRACE_MS });
       if (read.outcome === 'settled') {
         const dueAtMs = Number(read.value?.[2] ?? 0);
         this.#dueAtMs = dueAtMs > Date.now() ? dueAtMs : Infinity;

@@ -66,23 +66,3 @@ function isNotOwner(error: unknown): boolean {
 function hasCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
-
-/** Waits for work that may never end, but no longer than this; its error is nobody's any more. */
-export async function settleWithin(
-  work: Promise<unknown>,
-  timeoutMs: number,
-): Promise<'settled' | 'timed_out'> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<'timed_out'>((resolve) => {
-    timer = setTimeout(() => resolve('timed_out'), timeoutMs);
-  });
-  const settled = work.then(
-    () => 'settled' as const,
-    () => 'settled' as const,
-  );
-  try {
-    return await Promise.race([settled, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

@@ -5,6 +5,7 @@
 import { EXIT_UNREACHABLE, parseHandOver } from '../contract/handOver.js';
 import { redact } from '../redaction/redact.js';
 import { SecretSet } from '../redaction/secretSet.js';
+import { waitFor } from '../waiting/waiting.js';
 import { Control, GatewayError, UnexpectedAnswer } from './control.js';
 import { readHandOverLine } from './handOverLine.js';
 import { Lifecycle } from './lifecycle.js';
@@ -48,7 +49,7 @@ async function leave(code: number): Promise<void> {
   // With a program alive, the run's own end comes after everything that it still says.
   const saidAll = groups.isEmpty ? lifecycle?.drained() : running.catch(() => undefined);
   groups.signalAll('SIGTERM');
-  await Promise.race([saidAll, new Promise((resolve) => setTimeout(resolve, LAST_ROWS_MS))]);
+  if (saidAll !== undefined) await waitFor(saidAll, { ms: LAST_ROWS_MS });
   exit(code);
 }
 

@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { StopReason } from '../contract/fleetCalls.js';
+import { waitFor } from '../waiting/waiting.js';
 import type { HostServer } from './hostServer.js';
 import type { ProcessGroups } from './processGroups.js';
 import type { ProgramOutput } from './programOutput.js';
@@ -110,12 +111,7 @@ function failed(code: string, message: string, hint: string): ProgramEnd {
 }
 
 async function lastWords(words: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LAST_WORDS_MS);
-  });
-  await Promise.race([words, limit]);
-  clearTimeout(timer);
+  await waitFor(words, { ms: LAST_WORDS_MS });
 }
 
 function startFailure(node: string, error: Error): RunFailure {

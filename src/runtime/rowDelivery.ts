@@ -2,7 +2,6 @@
 // because Redis or the gateway was slow (R7), against a finalize that one bad answer loses (R19), and against one bad
 // row that holds up all others. Both calls are safe to repeat; only the loss of the run ends the trying.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   CALL_TIMEOUT_MS,
   type Control,
@@ -12,6 +11,7 @@ import {
 } from './control.js';
 import type { Row } from './eventStream.js';
 import { isRecord } from '../contract/json.js';
+import { pause } from '../waiting/waiting.js';
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
@@ -61,7 +61,7 @@ export async function deliver(call: ControlCall, options: DeliveryOptions): Prom
     }
     if (failures === 0) log(`${call.name}: ${trouble}; trying on`);
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 8));
-    await delay(pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+    await pause(pauseMs, signal, { ref: true });
   }
 }
 

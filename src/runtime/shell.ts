@@ -7,13 +7,12 @@ import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { isRecord } from '../contract/json.js';
 import { isStringMap } from '../contract/fields.js';
+import { LONGEST_TIMER_MS } from '../waiting/waiting.js';
 import type { ProcessGroups } from './processGroups.js';
 import { RunFailure } from './runFailure.js';
 
 const MAX_BUFFER_CHARS = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 5_000;
-/** A timer that is set for longer fires at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
 const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
   SIGHUP: 1,
   SIGINT: 2,

@@ -2,8 +2,8 @@
 // guards against reports lost at the end (R18): they are waited for, but not longer than finalize can bear.
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { TurnUsage } from '../contract/inference.js';
+import { waitFor } from '../waiting/waiting.js';
 import { CALL_TIMEOUT_MS, type Control, type ControlCall } from './control.js';
 
 const COMPUTE_EVERY_MS = 60_000;
@@ -61,14 +61,9 @@ export class UsageReports {
   /** Stops the timer, reports what is left, and waits for all reports, 5 s at most. */
   async finish(): Promise<void> {
     clearInterval(this.#timer);
-    const timer = new AbortController();
-    const limit = delay(this.#options.lastReportsMs ?? LAST_REPORTS_MS, 'late', {
-      signal: timer.signal,
-    }).catch(() => undefined);
     const reports = Promise.all([this.#lastCompute(), ...this.#outstanding]);
-    if ((await Promise.race([reports, limit])) === 'late')
-      this.#options.log('usage: not all reports were answered in time');
-    timer.abort();
+    const reported = await waitFor(reports, { ms: this.#options.lastReportsMs ?? LAST_REPORTS_MS });
+    if (reported.outcome === 'timed_out') this.#options.log('usage: not all reports were answered in time');
   }
 
   async #lastCompute(): Promise<void> {

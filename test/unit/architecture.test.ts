@@ -17,6 +17,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   dev: 2,
   contract: 1,
   redaction: 1,
+  waiting: 1,
 };
 
 /** The runtime ships alone into a sandbox: its bundle has these and Node. */

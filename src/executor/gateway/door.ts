@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { StopReason } from '../../contract/fleetCalls.js';
 import { redact } from '../../redaction/redact.js';
-import { pause } from '../waiting.js';
+import { pause } from '../../waiting/waiting.js';
 import { CallEnded, fenced, Refusal, sendRefusal } from './answers.js';
 import { BodyBudget, jsonOf, withBody } from './body.js';
 import { Call, type CallEnd, type Pause, Turns } from './calls.js';

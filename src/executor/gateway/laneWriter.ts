@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import { RecordError, SealError } from '../../queue/errors.js';
 import type { AppendOutcome, LaneRow, Lanes } from '../../queue/lane.js';
-import { pause } from '../waiting.js';
+import { pause } from '../../waiting/waiting.js';
 import { CallEnded } from './answers.js';
 import { Turns, unlessEnded } from './calls.js';
 

@@ -3,7 +3,7 @@
 // on after its executor was frozen, killed or fenced: then the lines end, and the watchdog inside ends the rest.
 
 import { encodeWatchLine, type StopReason } from '../../contract/fleetCalls.js';
-import { untilAborted } from '../waiting.js';
+import { untilAborted } from '../../waiting/waiting.js';
 import { Refusal } from './answers.js';
 import type { Call } from './calls.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fullJitter, pause, RETRY_DELAYS_MS, retryDelay } from '../../../src/platform/backoff.js';
+import { fullJitter, RETRY_DELAYS_MS, retryDelay } from '../../../src/platform/backoff.js';
 
 const delays = (random: number): (number | null)[] =>
   [1, 2, 3, 4, 5].map((failures) => retryDelay(failures, undefined, () => random));
@@ -28,22 +28,5 @@ describe('full jitter', () => {
       500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000,
     ]);
     expect(at(6, 0)).toBe(0);
-  });
-});
-
-describe('a pause', () => {
-  it('ends when its signal falls', async () => {
-    const stop = new AbortController();
-    const paused = pause(60_000, stop.signal);
-    stop.abort();
-    expect(await paused).toBe('aborted');
-  });
-
-  it('does not begin under a signal that has fallen', async () => {
-    expect(await pause(60_000, AbortSignal.abort())).toBe('aborted');
-  });
-
-  it('ends by itself', async () => {
-    expect(await pause(1, new AbortController().signal)).toBe('elapsed');
   });
 });

@@ -4,9 +4,9 @@
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { encodeHandOver } from '../../../contract/handOver.js';
+import { waitFor } from '../../../waiting/waiting.js';
 import { SandboxSurvivorsError, type Sandbox, type SandboxExit, type SandboxSpec } from '../sandbox.js';
 import { killTree } from './killTree.js';
 import { LogLines } from './logLines.js';
@@ -70,10 +70,7 @@ export class ProcessSandbox implements Sandbox {
   }
 
   async #exitedWithin(ms: number): Promise<void> {
-    const timer = new AbortController();
-    const pause = delay(ms, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([this.exited, pause]);
-    timer.abort();
+    await waitFor(this.exited, { ms });
   }
 
   async #untilGone(streamsEnded: Promise<unknown>): Promise<SandboxExit> {
@@ -82,10 +79,7 @@ export class ProcessSandbox implements Sandbox {
       child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }));
     });
     const unproven = await this.#whatIsLeft();
-    const timer = new AbortController();
-    const timeUp = delay(STREAM_END_TIMEOUT_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([streamsEnded, timeUp]);
-    timer.abort();
+    await waitFor(streamsEnded, { ms: STREAM_END_TIMEOUT_MS });
     child.stdout.destroy();
     child.stderr.destroy();
     await streamsEnded;
