@@ -2,6 +2,7 @@
 // (protocol/sdk.md 1.8, 4.1; protocol/program.md 6). Split from the table of methods only for its length.
 
 import { z } from 'zod';
+import { REASONING_EFFORTS } from './reasoning.js';
 
 const filled = z.string().min(1);
 const text = z.string();
@@ -10,7 +11,7 @@ const stringMap = z.record(z.string(), z.string());
 const jsonObject = z.record(z.string(), z.unknown());
 
 /** Closed, as the SDK of the reference checks it: one key more and the program can't start. */
-export const actorSchema = z.discriminatedUnion('type', [
+const actorSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('user'), user_id: filled }),
   z.strictObject({
     type: z.literal('workflow'),
@@ -41,6 +42,7 @@ export const programContextSchema = z.strictObject({
   attempt: z.int().min(1),
   trigger: z.strictObject({
     kind: z.enum(['cron', 'webhook', 'manual']),
+    /** ms */
     firedAt: z.int().min(0),
     source: filled.optional(),
     request: z
@@ -55,9 +57,9 @@ export const programContextSchema = z.strictObject({
   workspaceDir: filled,
 });
 
-export const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']);
+const reasoningEffortSchema = z.enum(REASONING_EFFORTS);
 
-export const reasoningSchema = z.union([
+const reasoningSchema = z.union([
   reasoningEffortSchema,
   z.strictObject({
     effort: reasoningEffortSchema.optional(),

@@ -1,11 +1,11 @@
-// The program-to-host protocol, exactly (protocol/sdk.md 3-5): frames, and params and result of every method. Strict, so
-// that what we send suits the strictest peer; for what comes in, `readParams` drops keys that a newer SDK added, where
-// the reference would answer `INVALID_PARAMS`. Framing without a validation library is `hostFrames.ts`.
+// The program-to-host protocol, exactly (protocol/sdk.md 3-5): frames, and params and result of every method. It guards
+// against a host that says other things than were agreed: the runtime takes its types from here, and tests hold what it
+// sends against the schemas. They are strict, as the strictest peer is; at run time nobody loads them, because the
+// runtime boots without a validation library. It reads frames with `hostFrames.ts`, and params tolerantly, by name.
 
 import { z } from 'zod';
 import { agentOptionsSchema, programContextSchema, usageSnapshotSchema } from './hostPayloads.js';
 import { humanInputOptionsSchema, humanInputResultSchema } from './humanInput.js';
-import { parseWire } from './lenient.js';
 
 const id = z.union([z.int(), z.string().min(1)]);
 const version = z.literal('2.0');
@@ -13,15 +13,15 @@ const filled = z.string().min(1);
 const text = z.string();
 const count = z.int().min(0);
 
-export const requestFrameSchema = z.strictObject({
+const requestFrameSchema = z.strictObject({
   jsonrpc: version,
   id,
   method: filled,
   params: z.unknown().optional(),
 });
-export const notificationFrameSchema = requestFrameSchema.omit({ id: true });
-export const successFrameSchema = z.strictObject({ jsonrpc: version, id, result: present() });
-export const errorFrameSchema = z.strictObject({
+const notificationFrameSchema = requestFrameSchema.omit({ id: true });
+const successFrameSchema = z.strictObject({ jsonrpc: version, id, result: present() });
+const errorFrameSchema = z.strictObject({
   jsonrpc: version,
   id: id.nullable(),
   error: z.strictObject({ code: filled, message: text, data: z.unknown().optional() }),
@@ -186,28 +186,8 @@ export const hostNotifications = {
   cancel: { params: z.strictObject({ reason: filled.optional() }) },
 } as const;
 
+/** A request that a program may make of its host. */
 export type ClientMethod = keyof typeof clientMethods;
-export type ClientParams<M extends ClientMethod> = z.infer<(typeof clientMethods)[M]['params']>;
-export type ClientResult<M extends ClientMethod> = z.infer<(typeof clientMethods)[M]['result']>;
-
-export function isClientMethod(method: string): method is ClientMethod {
-  return Object.hasOwn(clientMethods, method);
-}
-
-/**
- * The params of a program's request, without keys that we don't know. Absent params count as none.
- *
- * @throws WireError for what is to be answered `INVALID_PARAMS`
- */
-export function readParams<M extends ClientMethod>(method: M, params: unknown): ClientParams<M>;
-export function readParams(method: ClientMethod, params: unknown): unknown {
-  return parseWire(`params of ${method}`, clientMethods[method].params, params ?? {});
-}
-
-/** @throws WireError */
-export function readPhase(params: unknown): z.infer<typeof clientNotifications.phase.params> {
-  return parseWire('params of phase', clientNotifications.phase.params, params ?? {});
-}
 
 interface Method {
   readonly params: z.ZodType;

@@ -8,7 +8,7 @@ const text = z.string();
 const options = z.array(text).min(1);
 const other = { allowOther: z.boolean().optional(), otherLabel: text.optional() };
 
-export const humanFormSchema = z.discriminatedUnion('kind', [
+const humanFormSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('text'),
     multiline: z.boolean().optional(),
@@ -40,6 +40,3 @@ export const humanInputOptionsSchema = z.strictObject({
   timeout: text.optional(),
   onTimeout: z.union([z.literal('fail'), z.strictObject({ value: humanInputResultSchema })]).optional(),
 });
-
-export type HumanForm = z.infer<typeof humanFormSchema>;
-export type HumanInputResult = z.infer<typeof humanInputResultSchema>;

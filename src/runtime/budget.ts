@@ -2,6 +2,7 @@
 // silently ignored. Asking a person to raise a cap comes with human input; until then a breach ends the call with
 // BUDGET_EXCEEDED, which is run-fatal.
 
+import type { UsageSnapshot } from '../contract/hostPayloads.js';
 import type { TurnUsage } from '../contract/inference.js';
 import { RunFailure } from './runFailure.js';
 
@@ -16,18 +17,7 @@ export interface BudgetCaps {
   readonly compute: number | null;
 }
 
-interface Dimension {
-  readonly spent: number;
-  readonly cap: number | null;
-  readonly remaining: number | null;
-}
-
-/** protocol/sdk.md 1.8. */
-export interface UsageSnapshot {
-  readonly usd: Dimension;
-  readonly tokens: Dimension;
-  readonly compute_seconds: Dimension;
-}
+type Dimension = UsageSnapshot['usd'];
 
 export class Budget {
   readonly #caps: BudgetCaps;

@@ -1,12 +1,13 @@
 // What a program may ask of its host, method by method (protocol/sdk.md 4). It guards against parameters that only fail
 // deep inside, and against a method that is silently not there: what this version can't do says so by its name.
 
+import type { ClientMethod } from '../contract/hostProtocol.js';
 import { isRecord, ownMember, type UnknownRecord } from '../contract/json.js';
 import type { SecretSet } from '../redaction/secretSet.js';
 import { redact } from '../redaction/redact.js';
 import type { Agents } from './agent/leaf.js';
 import type { Budget } from './budget.js';
-import type { ProgramContext } from './context.js';
+import type { BootContext } from './context.js';
 import type { EventBody } from './eventStream.js';
 import { FAILED_METHOD } from './loaderCalls.js';
 import type { ProgramReport } from './programReport.js';
@@ -18,7 +19,7 @@ import { sleepFor, sleepMs } from './sleep.js';
 export interface CapabilityDependencies {
   readonly input: unknown;
   readonly inputSchema: UnknownRecord | null;
-  readonly context: ProgramContext;
+  readonly context: BootContext;
   readonly agents: Agents;
   readonly budget: Budget;
   readonly secretCalls: Secrets;
@@ -42,7 +43,7 @@ const NOT_YET: Readonly<Record<string, string>> = {
   'auth.apiToken': 'auth.apiToken()',
   'computer.openBrowser': 'computer.openBrowser()',
   'computer.openDesktop': 'computer.openDesktop()',
-};
+} satisfies Partial<Record<ClientMethod, string>>;
 
 /** These answer also after the run was stopped: the loader must be able to report how the program ended. */
 const ALWAYS: ReadonlySet<string> = new Set(['bootstrap', 'report_return', FAILED_METHOD]);

@@ -1,31 +1,17 @@
 // What a program is told about its run (protocol/program.md 5, 6): input and context, built from the claim. The SDKs
 // check the context strictly, so nothing is in it that they don't know.
 
-import type { Actor, RunClaim, RunEnvironment, TriggerKind, TriggerRequest } from '../contract/runControl.js';
+import type { ProgramContext } from '../contract/hostPayloads.js';
 import type { UnknownRecord } from '../contract/json.js';
+import type { Actor, RunClaim } from '../contract/runControl.js';
 
-export interface ProgramContext {
-  readonly runId: string;
-  readonly workflowId: string;
-  readonly workflowVersion: number;
-  readonly orgId: string;
-  readonly environment: RunEnvironment | null;
-  readonly actor: Actor;
-  readonly attempt: number;
-  readonly trigger: {
-    readonly kind: TriggerKind;
-    /** ms */
-    readonly firedAt: number;
-    readonly source?: string;
-    readonly request?: TriggerRequest;
-  };
-  readonly workspaceDir: string;
-}
+/** An actor of a type that came later than this version is passed on as the control plane told it. */
+export type BootContext = Omit<ProgramContext, 'actor'> & { readonly actor: Actor };
 
 export function programContext(
   { run, workflowVersion, environment }: RunClaim,
   workspaceDir: string,
-): ProgramContext {
+): BootContext {
   const source = sourceOf(run.actor);
   return {
     runId: run.id,

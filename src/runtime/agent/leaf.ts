@@ -13,7 +13,7 @@ import { curate, RunFailure } from '../runFailure.js';
 import type { UsageReports } from '../usageReports.js';
 import { firstMessage } from './firstMessage.js';
 import { callModel } from './modelCall.js';
-import { type AgentOptions, readAgentOptions } from './options.js';
+import { type LeafOptions, readAgentOptions } from './options.js';
 import { ShownText } from './shownText.js';
 
 export interface AgentDependencies {
@@ -48,7 +48,7 @@ export class Agents {
 async function runLeaf(
   leaf: number,
   prompt: string,
-  options: AgentOptions,
+  options: LeafOptions,
   deps: AgentDependencies,
 ): Promise<string> {
   const { events, signal, secrets } = deps;
@@ -76,7 +76,7 @@ async function answerOf(
   leaf: number,
   turnId: string,
   prompt: string,
-  options: AgentOptions,
+  options: LeafOptions,
   deps: AgentDependencies,
 ): Promise<{ readonly text: string; readonly usage: TurnUsage }> {
   const { control, events, secrets, budget, usage, signal, now = Date.now } = deps;

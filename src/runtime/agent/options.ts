@@ -2,17 +2,14 @@
 // that is not there yet is refused by its name instead of being ignored, because an agent without its tools answers
 // something else than was asked for.
 
-import { isRecord, ownMember } from '../../contract/json.js';
+import type { AgentOptions } from '../../contract/hostPayloads.js';
+import { isRecord, ownMember, type UnknownRecord } from '../../contract/json.js';
 import { notAvailable, RunFailure } from '../runFailure.js';
 
-export interface AgentOptions {
-  /** Label in events; absent when empty. */
-  readonly name?: string;
-  /** Opaque; passed on verbatim. */
-  readonly model?: string;
-  readonly provider?: string;
+/** What a leaf makes use of. `name` is absent when empty; `model` and `provider` are opaque and passed on verbatim. */
+export interface LeafOptions extends Readonly<Pick<AgentOptions, 'name' | 'model' | 'provider'>> {
   /** Normalised by the SDK; an object or absent. */
-  readonly reasoning?: Readonly<Record<string, unknown>>;
+  readonly reasoning?: UnknownRecord;
 }
 
 /** Author-facing names; `sessionId` is what a session is on the wire (protocol/sdk.md 4.1). */
@@ -27,10 +24,10 @@ const NOT_YET: Readonly<Record<string, string>> = {
   sessionId: 'session',
   attachments: 'attachments',
   cwd: 'cwd',
-};
+} satisfies Partial<Record<keyof AgentOptions | 'session', string>>;
 
 /** @throws RunFailure `VALIDATION` that names the field, `UNSUPPORTED` that names the option. Unknown options are ignored. */
-export function readAgentOptions(value: unknown): AgentOptions {
+export function readAgentOptions(value: unknown): LeafOptions {
   if (value === undefined || value === null) return {};
   if (!isRecord(value)) throw invalid('The options', 'must be an object');
   for (const [option, name] of Object.entries(NOT_YET)) {
@@ -63,7 +60,7 @@ function asksForSomething(value: unknown): boolean {
   );
 }
 
-function optionalText(options: Readonly<Record<string, unknown>>, field: string): string | undefined {
+function optionalText(options: UnknownRecord, field: string): string | undefined {
   const value = ownMember(options, field);
   if (value === undefined || typeof value === 'string') return value;
   throw invalid(`\`${field}\``, 'must be a string');

@@ -1,7 +1,6 @@
 // The two ways to ask for thinking, as one (protocol/sdk.md 1.4). Anything that says nothing becomes nothing.
 
-export const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
-export type ReasoningEffort = (typeof REASONING_EFFORTS)[number];
+import { REASONING_EFFORTS, type ReasoningEffort } from '../../contract/reasoning.js';
 
 export interface Reasoning {
   readonly effort?: ReasoningEffort;

@@ -16,6 +16,7 @@ const BOOT_PATH = [
   'lines',
   'manifest',
   'operatorError',
+  'reasoning',
   'runAnswers',
   'runFatal',
   'wireError',

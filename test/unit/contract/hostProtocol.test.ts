@@ -7,12 +7,8 @@ import {
   hostFrameSchema,
   hostMethods,
   hostNotifications,
-  isClientMethod,
-  readParams,
-  readPhase,
 } from '../../../src/contract/hostProtocol.js';
 import { isRunFatal } from '../../../src/contract/runFatal.js';
-import { WireError } from '../../../src/contract/wireError.js';
 import { asJson, named, vectorCases, type VectorCase } from './vectors.js';
 
 interface HostCase extends VectorCase {
@@ -108,38 +104,6 @@ describe('a frame that is sent', () => {
       id: 1,
       result: null,
     });
-  });
-});
-
-describe('params as the host reads them', () => {
-  it('lose what a newer SDK added, at any depth', () => {
-    expect(
-      readParams('agent', {
-        prompt: 'hi',
-        trace: 1,
-        opts: { temperature: 0.2, reasoning: { effort: 'low', budget: 1 } },
-      }),
-    ).toEqual({
-      prompt: 'hi',
-      opts: { reasoning: { effort: 'low' } },
-    });
-    expect(readPhase({ name: 'G', opts: { color: 'red' } })).toEqual({ name: 'G', opts: {} });
-  });
-
-  it('may be absent where there are none', () => {
-    expect(readParams('usage.get', undefined)).toEqual({});
-  });
-
-  it('are refused with the method and the field', () => {
-    expect(() => readParams('secrets.get', { name: '' })).toThrow(WireError);
-    expect(() => readParams('secrets.get', {})).toThrow('params of secrets.get: name is missing');
-    expect(() => readParams('sleep', { arg: { minutes: 3 } })).toThrow('params of sleep: arg');
-  });
-
-  it('exist for methods only', () => {
-    expect(isClientMethod('workflows.call')).toBe(true);
-    expect(isClientMethod('constructor')).toBe(false);
-    expect(isClientMethod('no.such')).toBe(false);
   });
 });
 
