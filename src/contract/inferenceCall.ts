@@ -2,6 +2,7 @@
 // shared by the gateway and the runtime. It guards against paying twice and showing twice: after content the answer is
 // always no here, and what lies beyond (a resume announced by a reset) is the gateway's own decision.
 
+import { RETRY_DELAYS_MS } from './callPolicy.js';
 import { isRecord } from './json.js';
 import type { ErrorFrame, InferenceFrame, ResultFrame } from './inference.js';
 
@@ -47,18 +48,12 @@ export type CallFailure =
 
 export type RetryVerdict = { readonly retry: true; readonly delayMs: number } | { readonly retry: false };
 
-/** Pauses before attempts two to five; jitter is the caller's. */
-export const INFERENCE_RETRY_DELAYS_MS = [500, 2_000, 5_000, 10_000] as const;
-
-/** Attempts in all, one counter for every cause. */
-export const INFERENCE_MAX_ATTEMPTS = 5;
-
 /**
  * Whether the same body may be sent again.
  *
  * @param failed.sawContent of the attempt that failed
- * @param failed.attempt number of that attempt, from 1
- * @param failed.maxAttempts default 5
+ * @param failed.attempt number of that attempt, from 1; one counter for every cause
+ * @param failed.maxAttempts default: one more than there are delays, 5
  */
 export function retryVerdict(failed: {
   readonly sawContent: boolean;
@@ -66,10 +61,10 @@ export function retryVerdict(failed: {
   readonly attempt: number;
   readonly maxAttempts?: number;
 }): RetryVerdict {
-  const { sawContent, cause, attempt, maxAttempts = INFERENCE_MAX_ATTEMPTS } = failed;
+  const { sawContent, cause, attempt, maxAttempts = RETRY_DELAYS_MS.length + 1 } = failed;
   if (attempt >= maxAttempts || sawContent || !isTransient(cause)) return { retry: false };
-  const last = INFERENCE_RETRY_DELAYS_MS.length - 1;
-  return { retry: true, delayMs: INFERENCE_RETRY_DELAYS_MS[Math.min(attempt - 1, last)] ?? 0 };
+  const delayMs = RETRY_DELAYS_MS[attempt - 1];
+  return delayMs === undefined ? { retry: false } : { retry: true, delayMs };
 }
 
 /** The message of a refusal before the stream: the server's own when it has one (protocol/inference.md 2). */

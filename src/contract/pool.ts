@@ -95,6 +95,7 @@ export type PollResponse = z.infer<typeof pollResponseSchema>;
 export type ByoProvider = z.infer<typeof byoProviderSchema>;
 export type ClaimResponse = z.infer<typeof claimResponseSchema>;
 export type HeartbeatRequest = z.infer<typeof heartbeatRequestSchema>;
+/** What the run does, in the heartbeat's words (protocol/pool.md 7). */
 export type HeartbeatPhase = HeartbeatRequest['phase'];
 export type HeartbeatResponse = z.infer<typeof heartbeatResponseSchema>;
 

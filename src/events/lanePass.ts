@@ -3,6 +3,7 @@
 // next begins where this one was (at least once; the platform keeps the first write of a cursor).
 
 import type { Logger } from 'pino';
+import { RUN_LEASE_SECONDS } from '../contract/callPolicy.js';
 import type { PlatformHttp } from '../platform/http.js';
 import type { PlatformError } from '../platform/platformError.js';
 import type { Fleet, FlushContext, FlushOutcome, LaneEntry } from '../queue/fleet.js';
@@ -42,8 +43,6 @@ export interface LanePassOptions {
 
 /** Until an attempt that was claimed may have taken the run lease. */
 const AWAIT_ATTEMPT_MS = 2_000;
-/** Of a run lease that is only taken to finalize under it (`protocol/run-control.md` 4.1). */
-const LEASE_SECONDS = 300;
 
 type Row = Extract<LaneEntry, { kind: 'row' }>;
 type Finalize = Extract<LaneEntry, { kind: 'finalize' }>;
@@ -223,7 +222,7 @@ export class LanePass {
   /** Takes the run lease under which the finalize of an earlier claim can be sent. */
   async #takeLease(access: RunAccess): Promise<Step> {
     const { leaseId, workerId } = access.credential;
-    const claim = await access.client.claim({ workerId, leaseSeconds: LEASE_SECONDS, signal: this.#cut });
+    const claim = await access.client.claim({ workerId, leaseSeconds: RUN_LEASE_SECONDS, signal: this.#cut });
     switch (claim.outcome) {
       case 'claimed':
         this.#leaseTaken = leaseId;

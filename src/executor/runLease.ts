@@ -4,6 +4,7 @@
 // fence's business.
 
 import type { Logger } from 'pino';
+import { RUN_LEASE_SECONDS } from '../contract/callPolicy.js';
 import type { RunClaim } from '../contract/runControl.js';
 import { CALL_DEADLINE_MS, type RunClient } from '../platform/runClient.js';
 import type { Clocks } from './fence.js';
@@ -11,9 +12,6 @@ import { pause } from '../waiting/waiting.js';
 
 /** Why a run is to stop before its end; the words of protocol/run-control.md 4.3. */
 export type StopReason = 'cancelled' | 'credit_exhausted';
-
-/** protocol/run-control.md 4.1: what the reference asks for, and the most that an answer is believed to grant. */
-export const RUN_LEASE_SECONDS = 300;
 
 export interface RunLeaseTiming {
   /** The longest pause between renewals; a shorter lease is renewed at a third of what is left (R22). */

@@ -1,8 +1,7 @@
 // The waits between two tries: the policy of `protocol/run-control.md` 1 (0.5, 2, 5, 10 s) with jitter, full jitter for
 // loops without an end. Guards against fleets that come back in step after an outage.
 
-/** Delays before the second to fifth attempt; a sixth is not made. */
-export const RETRY_DELAYS_MS: readonly number[] = [500, 2_000, 5_000, 10_000];
+import { RETRY_DELAYS_MS } from '../contract/callPolicy.js';
 
 /** How far a retry delay may stray from its figure, as a share of it. */
 const RETRY_JITTER = 0.25;

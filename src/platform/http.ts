@@ -4,6 +4,7 @@
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { Agent, type Dispatcher, interceptors } from 'undici';
+import { RETRIED_STATUSES } from '../contract/callPolicy.js';
 import { type AnswerHeaders, HttpAnswer, readBounded } from './answer.js';
 import { abortedError, AttemptClock, attemptError, type FailedAttempt } from './attempt.js';
 import { pause } from '../waiting/waiting.js';
@@ -30,8 +31,6 @@ const MAX_REDIRECTS = 20;
 
 /** Ordinary answers are small; a hydrated manifest is the largest. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-
-const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 export type HttpMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

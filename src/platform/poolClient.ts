@@ -3,6 +3,7 @@
 // interpret anew: they become outcomes here. When to call, and what an outcome leads to, is the poller's.
 import {
   type ClaimResponse,
+  type HeartbeatPhase,
   type HeartbeatResponse,
   type Offer,
   type RegisterResponse,
@@ -24,9 +25,6 @@ const CLAIM_DEADLINE_MS = 15_000;
 
 /** The whole call must fit in what an operator waits for. */
 const DEREGISTER_DEADLINE_MS = 30_000;
-
-/** The heartbeat's word for what the run does (`protocol/pool.md` 7). */
-export type HeartbeatPhase = 'preparing' | 'running' | 'finalizing';
 
 export type PollOutcome =
   | { readonly outcome: 'offer'; readonly offer: Offer; readonly drain: boolean }

@@ -1,6 +1,6 @@
 // The leases that a process keeps, and which of them is due when. Plain data on the monotonic clock, no timer and no
 // call: guards against a lease that is beaten twice at a time, and against two leases of one run.
-import type { HeartbeatPhase } from '../platform/poolClient.js';
+import type { HeartbeatPhase } from '../contract/pool.js';
 import { grantedMs } from './beatTiming.js';
 
 /** A claim whose lease is to be beaten. */

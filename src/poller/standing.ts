@@ -1,7 +1,7 @@
 // What the run record says about a claim, in the words that a heartbeat needs. Guards against beating for a run that
 // nobody will execute any more: one that is done, given up, stepped back from or claimed anew. Its lease would keep
 // the platform from giving the run to somebody else.
-import type { HeartbeatPhase } from '../platform/poolClient.js';
+import type { HeartbeatPhase } from '../contract/pool.js';
 import type { ClaimPhase, ClaimReference, RunStates } from '../queue/runState.js';
 
 /** `over`: there is nothing left of this claim that a lease should cover. */

@@ -3,6 +3,7 @@
 // the executor owns leases, stop watching and workspace, so those steps of the reference are not here.
 
 import { mkdir } from 'node:fs/promises';
+import { RUN_LEASE_SECONDS } from '../contract/callPolicy.js';
 import type { HandOver } from '../contract/handOver.js';
 import { type Manifest, readManifest } from '../contract/manifest.js';
 import { readRunClaim, readVersion } from '../contract/runAnswers.js';
@@ -16,8 +17,6 @@ import type { ProcessGroups } from './processGroups.js';
 import { deliver, rowDelivery, type DeliveryOptions } from './rowDelivery.js';
 import { curate, RunFailure } from './runFailure.js';
 import type { RunStop } from './runStop.js';
-
-const LEASE_SECONDS = 300;
 
 /** `not_ours`: another owner has the run, or it is over; nothing was sent. */
 export type RunEnd = 'finalized' | 'not_ours';
@@ -75,7 +74,7 @@ export class Lifecycle {
 
   async #claim(): Promise<RunClaim | null> {
     const { control, handOver } = this.#parts;
-    const body = { workerId: handOver.workerId, leaseSeconds: LEASE_SECONDS };
+    const body = { workerId: handOver.workerId, leaseSeconds: RUN_LEASE_SECONDS };
     const call: ControlCall = { name: 'claim', method: 'POST', path: 'claim', body };
     const answer = await control.call(call, CALL_TIMEOUT_MS.control);
     if (answer.status === 409) return null;

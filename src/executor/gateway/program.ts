@@ -1,15 +1,13 @@
 // The program's archive, streamed through the gateway, so that a sandbox without network has it. It guards against a
 // half archive that looks whole. Nothing is kept: a cache by digest would stand in front of this.
 
+import { RETRIED_STATUSES } from '../../contract/callPolicy.js';
 import { type Random, retryDelay } from '../../platform/backoff.js';
 import { PLATFORM_TIMEOUTS, type PlatformHttp, type StreamAnswer } from '../../platform/http.js';
 import { PlatformError } from '../../platform/platformError.js';
 import { Refusal } from './answers.js';
 import type { Call, Pause } from './calls.js';
 import { BodyBroke, chunksOf, type PassedAnswer, passedHeaders, unreachable, wholeBody } from './upstream.js';
-
-/** As for every call but inference (protocol/run-control.md section 1). */
-const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 export interface ProgramDependencies {
   readonly http: Pick<PlatformHttp, 'stream'>;

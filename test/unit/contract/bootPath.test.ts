@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 /** What the sandbox loads before its first row (design: a validation library costs more than Node's own start). */
 const BOOT_PATH = [
+  'callPolicy',
   'cursors',
   'eventKinds',
   'fleetCalls',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fullJitter, RETRY_DELAYS_MS, retryDelay } from '../../../src/platform/backoff.js';
+import { RETRY_DELAYS_MS } from '../../../src/contract/callPolicy.js';
+import { fullJitter, retryDelay } from '../../../src/platform/backoff.js';
 
 const delays = (random: number): (number | null)[] =>
   [1, 2, 3, 4, 5].map((failures) => retryDelay(failures, undefined, () => random));
