@@ -118,11 +118,7 @@ export const runEventSchema = z.discriminatedUnion('kind', [
 
 export type RunEvent = z.infer<typeof runEventSchema>;
 export type RunStatus = z.infer<typeof runStatusSchema>;
-export type EventUsage = z.infer<typeof eventUsageSchema>;
 export type EventError = z.infer<typeof eventErrorSchema>;
-
-/** The event of one kind: `EventOf<'text_delta'>`. */
-export type EventOf<K extends RunEvent['kind']> = Extract<RunEvent, { kind: K }>;
 
 /** A row as it is stored and sent; a frame of `telemetry` is its JSON text. */
 export interface EventRow {

@@ -6,8 +6,6 @@ import { Fields, isStringMap } from './fields.js';
 import { isRecord, type UnknownRecord } from './json.js';
 
 export interface Manifest {
-  readonly slug: string | null;
-  readonly title: string | null;
   /** JSON Schema of the input; null when there is none. */
   readonly inputSchema: UnknownRecord | null;
   readonly outputSchema: UnknownRecord | null;
@@ -45,8 +43,6 @@ export function readManifest(json: unknown): ManifestRead {
   const warnings: string[] = [];
   return {
     manifest: {
-      slug: fields.stringOr('slug', null),
-      title: fields.stringOr('title', null),
       inputSchema: readSchema(fields, 'input_schema'),
       outputSchema: readSchema(fields, 'output_schema'),
       workspace: { persist: readPersist(fields.optionalObject('workspace')) },

@@ -86,10 +86,8 @@ export const heartbeatResponseSchema = z.strictObject({
   action: z.enum(['continue', 'cancel', 'drain']),
 });
 
-export type Declaration = z.infer<typeof declarationSchema>;
 export type RegisterRequest = z.infer<typeof registerRequestSchema>;
 export type RegisterResponse = z.infer<typeof registerResponseSchema>;
-export type RunsOn = z.infer<typeof runsOnSchema>;
 export type Offer = z.infer<typeof offerSchema>;
 export type PollResponse = z.infer<typeof pollResponseSchema>;
 export type ByoProvider = z.infer<typeof byoProviderSchema>;

@@ -100,8 +100,6 @@ export interface RunVersion {
     /** Absolute, or relative to the base of the run's calls. */
     readonly downloadUrl: string;
   };
-  /** The whole answer, for whoever hands it on with another `downloadUrl`. */
-  readonly raw: UnknownRecord;
 }
 
 /** Answer of `version`. @throws WireError */
@@ -119,7 +117,6 @@ export function readVersion(body: unknown): RunVersion {
       sdkVersion: program.stringOr('sdkVersion', '*'),
       downloadUrl: program.string('downloadUrl'),
     },
-    raw: fields.raw,
   };
 }
 

@@ -77,7 +77,4 @@ export const inferenceRequestSchema = z.object({
 });
 
 export type RunClaimRequest = z.infer<typeof runClaimRequestSchema>;
-export type TelemetryBody = z.infer<typeof telemetryRequestSchema>;
-export type UsageBody = z.infer<typeof usageRequestSchema>;
-export type TokenUsageBody = z.infer<typeof tokenUsageRequestSchema>;
 export type InferenceRequest = z.infer<typeof inferenceRequestSchema>;

@@ -1,4 +1,4 @@
-// What a runner identity may say: register, poll, claim, heartbeat, deregister (`protocol/pool.md`). Guards against
+// What a runner identity may say: register, poll, claim, heartbeat (`protocol/pool.md`). Guards against
 // answers read too strictly (one added field would strand a claimed run, R10) and statuses that each caller would
 // interpret anew: they become outcomes here. When to call, and what an outcome leads to, is the poller's.
 import {
@@ -22,9 +22,6 @@ const CONTRACT_VERSION = 1;
 
 /** A lost answer may be asked for again for this long: a claim that the server never saw is still ours to win. */
 const CLAIM_DEADLINE_MS = 15_000;
-
-/** The whole call must fit in what an operator waits for. */
-const DEREGISTER_DEADLINE_MS = 30_000;
 
 export type PollOutcome =
   | { readonly outcome: 'offer'; readonly offer: Offer; readonly drain: boolean }
@@ -53,11 +50,6 @@ export type HeartbeatOutcome =
 
 export type RegisterOutcome =
   | { readonly outcome: 'registered'; readonly registration: RegisterResponse }
-  | { readonly outcome: 'failed'; readonly error: PlatformError };
-
-export type DeregisterOutcome =
-  /** `known` is false when the server had no such runner or token any more (401, 404). */
-  | { readonly outcome: 'deregistered'; readonly known: boolean }
   | { readonly outcome: 'failed'; readonly error: PlatformError };
 
 export interface Registration {
@@ -188,18 +180,6 @@ export class PoolClient {
       if (answer.status !== 200) throw answer.unexpected();
       const { lease_expires_at: leaseExpiresAtMs, action } = answer.read(readHeartbeatResponse);
       return { outcome: 'renewed', leaseExpiresAtMs, serverDateMs: answer.dateMs, action };
-    });
-  }
-
-  async deregister(): Promise<DeregisterOutcome> {
-    return failuresAsOutcome(async () => {
-      const answer = await this.#post('deregister', '/deregister', '{}', {
-        retry: 'transient',
-        deadlineMs: DEREGISTER_DEADLINE_MS,
-      });
-      if (answer.status === 401 || answer.status === 404) return { outcome: 'deregistered', known: false };
-      if (answer.status !== 200 && answer.status !== 204) throw answer.unexpected();
-      return { outcome: 'deregistered', known: true };
     });
   }
 

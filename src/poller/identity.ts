@@ -3,7 +3,6 @@
 // readable by others, and a start that polls with a broken identity. Several identities for one pool come later.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { encodeKeySegment, isSafePathSegment } from '../contract/ids.js';
@@ -40,11 +39,6 @@ const identityFileSchema = z.object({
   name: z.string().min(1),
   created_at: z.number().int().nonnegative(),
 });
-
-/** Where identities live unless told otherwise; the reference's place. */
-export function defaultIdentityDir(): string {
-  return join(homedir(), '.boardwalk', 'runner');
-}
 
 /** @throws OperatorError `CONTROL_PLANE_URL` */
 export function identityPath({ dir, controlPlaneUrl, pool }: IdentityPlace): string {
@@ -112,11 +106,6 @@ export async function saveIdentity(dir: string, identity: Identity): Promise<str
     });
   }
   return path;
-}
-
-/** Deletes the identity file; it may be gone already. */
-export async function removeIdentity(place: IdentityPlace): Promise<void> {
-  await rm(identityPath(place), { force: true });
 }
 
 function parseIdentity(text: string, path: string, place: IdentityPlace): Identity {

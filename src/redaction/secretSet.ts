@@ -17,12 +17,6 @@ export class SecretSet {
   /** What is searched for: the values and their other spellings, with the label of their value. */
   readonly #needles = new Map<string, string | undefined>();
   #search: Search | undefined;
-  #version = 0;
-
-  /** Grows with every new value, so that others can tell when to look again. */
-  get version(): number {
-    return this.#version;
-  }
 
   get size(): number {
     return this.#values.size;
@@ -42,12 +36,6 @@ export class SecretSet {
       if (text.length >= MIN_SECRET_CHARS && !this.#needles.has(text)) this.#needles.set(text, label);
     }
     this.#search = undefined;
-    this.#version += 1;
-  }
-
-  /** Whether exactly this value was added. */
-  has(value: string): boolean {
-    return this.#values.has(value);
   }
 
   /** Every place where a secret begins, in order, with the longest secret that begins there. They may overlap. */

@@ -14,10 +14,6 @@ export class BodyBudget {
 
   constructor(readonly limitBytes: number) {}
 
-  get heldBytes(): number {
-    return this.#heldBytes;
-  }
-
   /** `false` when the bodies in hand would pass the bound. */
   take(bytes: number): boolean {
     if (this.#heldBytes + bytes > this.limitBytes) return false;

@@ -9,12 +9,7 @@ import { pause } from '../../waiting/waiting.js';
 import { CallEnded, fenced, Refusal, sendRefusal } from './answers.js';
 import { BodyBudget, jsonOf, withBody } from './body.js';
 import { Call, type CallEnd, type Pause, Turns } from './calls.js';
-import {
-  DEFAULT_DOOR_LIMITS,
-  type DoorDependencies,
-  type DoorLimits,
-  type DoorStats,
-} from './doorDependencies.js';
+import { DEFAULT_DOOR_LIMITS, type DoorDependencies, type DoorLimits } from './doorDependencies.js';
 import { Finalize, type LaneFinalize } from './finalize.js';
 import { relayInference } from './inference.js';
 import { cancelAnswer, claimAnswer, creditAnswer, renewAnswer } from './leaseAnswers.js';
@@ -25,8 +20,6 @@ import type { DoorHandler } from './server.js';
 import { Telemetry } from './telemetry.js';
 import { Version } from './version.js';
 import { Watch } from './watch.js';
-
-export type { DoorDependencies, DoorLimits, DoorStats, RunClaimAnswer } from './doorDependencies.js';
 
 /** The platform pings at least every 10 s (protocol/inference.md 2); a stream that says nothing is half-open (P25). */
 const MODEL_SILENCE_MS = 120_000;
@@ -50,8 +43,7 @@ export class Door implements DoorHandler {
   readonly #watch: Watch;
   readonly #version: Version;
   readonly #relay: RelayDependencies;
-  readonly #streams: { readonly pause: Pause; readonly random: () => number; readonly onRetry: () => void };
-  readonly #stats = { calls: 0, rows: 0, laneBytes: 0, redactedRows: 0, modelCalls: 0, retries: 0 };
+  readonly #streams: { readonly pause: Pause; readonly random: () => number };
   readonly #onFence = (): void => this.#endAll('fenced');
   #closed = false;
 
@@ -66,33 +58,18 @@ export class Door implements DoorHandler {
       ...deps,
       lane: this.#lane,
       rules: { ...this.#limits, runId: deps.runId, aboveCursor: deps.runClaim.lastEventCursor },
-      onAppended: ({ rows, redacted, laneBytes }) => {
-        this.#stats.rows += rows;
-        this.#stats.redactedRows += redacted;
-        this.#stats.laneBytes = laneBytes;
-      },
     });
     this.#finalize = new Finalize({ lane: this.#lane, secrets: deps.secrets });
     this.finalized = this.#finalize.done;
     this.#watch = new Watch({ ttlMs: deps.watchTtlMs, mayAct });
     this.#relay = { runClient: deps.runClient, deadlineMs: this.#limits.callMs, onSecret: deps.onSecret };
-    this.#streams = {
-      pause: deps.pause ?? pause,
-      random: Math.random,
-      onRetry: () => {
-        this.#stats.retries += 1;
-      },
-    };
+    this.#streams = { pause: deps.pause ?? pause, random: Math.random };
     this.#version = new Version({
       runId: deps.runId,
       relay: this.#relay,
       program: { ...this.#streams, http: deps.http },
     });
     deps.fence.signal.addEventListener('abort', this.#onFence, { once: true });
-  }
-
-  get stats(): DoorStats {
-    return { ...this.#stats };
   }
 
   /** The finalize that the lane holds, once there is one. */
@@ -103,7 +80,6 @@ export class Door implements DoorHandler {
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const call = new Call(req, res, () => this.#mayAct());
     this.#calls.add(call);
-    this.#stats.calls += 1;
     try {
       if (this.#closed) call.end('closed');
       call.throwIfEnded();
@@ -180,7 +156,6 @@ export class Door implements DoorHandler {
   }
 
   async #inference(call: Call, route: RoutedCall): Promise<void> {
-    this.#stats.modelCalls += 1;
     await this.#withBody(
       call,
       (body) =>

@@ -9,12 +9,6 @@ import type { Lanes } from '../../queue/lane.js';
 import type { SecretSet } from '../../redaction/secretSet.js';
 import type { Pause } from './calls.js';
 
-/**
- * The platform's answer to our claim. The sandbox gets it as it came (`raw`), but with `run.attempt` and
- * `lastEventCursor` of this value, which are those of the attempt, and the lease as it stands.
- */
-export type RunClaimAnswer = RunClaim;
-
 /** All sizes in bytes. */
 export interface DoorLimits {
   /** One request body, where nothing else is said. The platform takes 5 MiB; what is larger gets its answer from it. */
@@ -56,7 +50,11 @@ export interface DoorDependencies {
   };
   /** How long the sandbox may go on without another word, in milliseconds from now. */
   readonly watchTtlMs: () => number;
-  readonly runClaim: RunClaimAnswer;
+  /**
+   * The platform's answer to our claim. The sandbox gets it as it came (`raw`), but with `run.attempt` and
+   * `lastEventCursor` of this value, which are those of the attempt, and the lease as it stands.
+   */
+  readonly runClaim: RunClaim;
   /** What renew is answered with, in milliseconds since the epoch. */
   readonly leaseUntilMs: () => number;
   /** A value that must be in `secrets` when this returns. */
@@ -67,18 +65,4 @@ export interface DoorDependencies {
   readonly limits?: Partial<DoorLimits>;
   /** Between two tries of a stream; tests make it short. */
   readonly pause?: Pause;
-}
-
-/** What went through a door so far. */
-export interface DoorStats {
-  readonly calls: number;
-  /** Rows that the lane has taken, repeats included. */
-  readonly rows: number;
-  /** What waited in the lane after the last of them. */
-  readonly laneBytes: number;
-  /** Rows in which the second line of redaction found something. */
-  readonly redactedRows: number;
-  readonly modelCalls: number;
-  /** Streams (model calls, program) that were opened once more. */
-  readonly retries: number;
 }

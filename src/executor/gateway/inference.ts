@@ -28,7 +28,6 @@ export interface InferenceDependencies {
   readonly pause: Pause;
   /** In [0, 1). */
   readonly random: () => number;
-  readonly onRetry: () => void;
 }
 
 /** How one attempt ended. */
@@ -51,7 +50,6 @@ export async function relayInference(call: Call, deps: InferenceDependencies): P
       fail(call, end);
       return;
     }
-    deps.onRetry();
     await deps.pause(next.afterMs * (1 - JITTER + 2 * JITTER * deps.random()), call.signal);
     call.throwIfEnded();
   }

@@ -27,11 +27,6 @@ export interface LaneWriterDependencies {
   readonly mayAct: () => boolean;
 }
 
-export type RowsOutcome =
-  /** `laneBytes`: what waits in the lane now. */
-  | { readonly outcome: 'appended'; readonly laneBytes: number }
-  | { readonly outcome: 'foreign_attempt' | 'finalized' };
-
 export class LaneWriter {
   readonly #deps: LaneWriterDependencies;
   readonly #turns = new Turns();
@@ -45,16 +40,14 @@ export class LaneWriter {
    *
    * @throws CallEnded when the attempt may not write any more.
    */
-  async rows(rows: readonly LaneRow[]): Promise<RowsOutcome> {
+  async rows(rows: readonly LaneRow[]): Promise<AppendOutcome['outcome']> {
     return this.#inTurn(async () => {
-      let laneBytes = 0;
       for (let from = 0; from < rows.length; from += ROWS_PER_WRITE) {
         const part = rows.slice(from, from + ROWS_PER_WRITE);
         const answer = await this.#persist(() => this.#append(part));
-        if (answer.outcome !== 'appended') return answer;
-        laneBytes = answer.bytes;
+        if (answer.outcome !== 'appended') return answer.outcome;
       }
-      return { outcome: 'appended', laneBytes };
+      return 'appended';
     });
   }
 

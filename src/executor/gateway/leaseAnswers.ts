@@ -3,10 +3,10 @@
 
 import type { StopReason } from '../../contract/fleetCalls.js';
 import { isRecord, ownMember, type UnknownRecord } from '../../contract/json.js';
-import type { RunClaimAnswer } from './doorDependencies.js';
+import type { RunClaim } from '../../contract/runControl.js';
 
 /** The platform's own answer with the attempt's figures, so that fields which we don't know reach the runtime too. */
-export function claimAnswer(claim: RunClaimAnswer, leaseUntilMs: number): UnknownRecord {
+export function claimAnswer(claim: RunClaim, leaseUntilMs: number): UnknownRecord {
   const run = ownMember(claim.raw, 'run');
   return {
     ...claim.raw,

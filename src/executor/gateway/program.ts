@@ -13,7 +13,6 @@ export interface ProgramDependencies {
   readonly http: Pick<PlatformHttp, 'stream'>;
   readonly pause: Pause;
   readonly random: Random;
-  readonly onRetry: () => void;
 }
 
 /** What went wrong while nothing had been given yet. */
@@ -37,7 +36,6 @@ export async function relayProgram(
       call.answer(failure.status, failure.body, passedHeaders(failure.headers));
       return;
     }
-    deps.onRetry();
     await deps.pause(afterMs, call.signal);
     call.throwIfEnded();
   }

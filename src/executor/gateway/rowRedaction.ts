@@ -31,21 +31,14 @@ interface CleanRow {
   event: UnknownRecord;
 }
 
-/** @returns the rows as they go into the lane, and in how many something was found */
-export function redactRows(
-  rows: readonly Row[],
-  secrets: SecretSet,
-): { readonly rows: readonly LaneRow[]; readonly redacted: number } {
-  if (secrets.size === 0) return { rows, redacted: 0 };
+/** The rows as they go into the lane. */
+export function redactRows(rows: readonly Row[], secrets: SecretSet): readonly LaneRow[] {
+  if (secrets.size === 0) return rows;
   const clean = rows.map((row): CleanRow => ({ row, event: redactEvent(row.event, secrets) }));
   for (const stretch of stretches(clean)) redactAcross(stretch, secrets);
-  let redacted = 0;
-  const result = clean.map(({ row, event }): LaneRow => {
-    if (event === row.event) return row;
-    redacted += 1;
-    return { cursor: row.cursor, frame: JSON.stringify({ ...row.parsed, event }) };
-  });
-  return { rows: result, redacted };
+  return clean.map(({ row, event }) =>
+    event === row.event ? row : { cursor: row.cursor, frame: JSON.stringify({ ...row.parsed, event }) },
+  );
 }
 
 function redactEvent(event: Row['event'], secrets: SecretSet): Row['event'] {

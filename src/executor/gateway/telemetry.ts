@@ -13,11 +13,6 @@ export interface TelemetryDependencies {
   readonly lane: LaneWriter;
   /** Called once, after the first rows are in the lane. */
   readonly onRunning: () => void;
-  readonly onAppended: (batch: {
-    readonly rows: number;
-    readonly redacted: number;
-    readonly laneBytes: number;
-  }) => void;
 }
 
 export class Telemetry {
@@ -31,14 +26,12 @@ export class Telemetry {
   /** @throws Refusal 400, 413; 409 after the finalize; 410 when the lane belongs to another attempt */
   async accept(body: unknown): Promise<void> {
     const { rules, secrets, lane } = this.#deps;
-    const { rows, redacted } = redactRows(readRows(body, rules), secrets);
+    const rows = redactRows(readRows(body, rules), secrets);
     if (rows.length === 0) return;
-    const answer = await lane.rows(rows);
-    if (answer.outcome !== 'appended') {
-      if (answer.outcome === 'foreign_attempt') throw fenced();
+    const outcome = await lane.rows(rows);
+    if (outcome === 'foreign_attempt') throw fenced();
+    if (outcome === 'finalized')
       throw new Refusal(409, 'FINALIZED', 'The run is finalized; no row can follow.');
-    }
-    this.#deps.onAppended({ rows: rows.length, redacted, laneBytes: answer.laneBytes });
     if (this.#running) return;
     this.#running = true;
     this.#deps.onRunning();

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { redact, REDACTED } from '../../../src/redaction/redact.js';
 import { ask, bare, open, textOf } from '../../unit/gateway/overSocket.js';
 import { cut, json, type Respond, RUN_TOKEN, Worlds } from './doorWorld.js';
 
@@ -163,7 +164,7 @@ describe('secrets', () => {
     expect((await world.call('POST', 'oidc/token', { audience: 'a' })).status).toBe(200);
     expect((await world.call('POST', 'mcp/token', { serverUrl: 'a' })).status).toBe(200);
     for (const value of ['hunter2-value', 'oidc-token-value', 'mcp-token-value']) {
-      expect(world.secrets.has(value)).toBe(true);
+      expect(redact(value, world.secrets)).toBe(REDACTED);
     }
   });
 
@@ -218,7 +219,6 @@ describe('version and program', () => {
     const asked = world.upstream.calls('/objects/archive');
     expect(asked).toHaveLength(4);
     expect(asked.every((seen) => seen.headers.authorization === undefined)).toBe(true);
-    expect(world.door.stats.retries).toBe(3);
   });
 
   test('a download that breaks after its first byte is cut, not completed', async () => {

@@ -11,7 +11,8 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { readRunClaim } from '../../../src/contract/runControl.js';
 import { DEFAULT_LOCK_TIMING, Fence, type LockTiming } from '../../../src/executor/fence.js';
-import { Door, type DoorDependencies } from '../../../src/executor/gateway/door.js';
+import { Door } from '../../../src/executor/gateway/door.js';
+import type { DoorDependencies } from '../../../src/executor/gateway/doorDependencies.js';
 import { Gateway, type OpenDoor } from '../../../src/executor/gateway/server.js';
 import { PlatformHttp } from '../../../src/platform/http.js';
 import { RunClient } from '../../../src/platform/runClient.js';
@@ -114,6 +115,8 @@ export interface World {
   readonly open: OpenDoor;
   readonly fence: Fence;
   readonly secrets: SecretSet;
+  /** That reached the door. */
+  readonly calls: { count: number };
   readonly running: { count: number };
   readonly flushed: string[];
   /** A call as the runtime makes it: right path, right bearer. */
@@ -178,6 +181,7 @@ export class Worlds {
     const attemptToken = await startedAttempt(fleet, runId, upstream.url);
     const fence = new Fence(performance.now(), options.timing ?? DEFAULT_LOCK_TIMING);
     const secrets = new SecretSet();
+    const calls = { count: 0 };
     const running = { count: 0 };
     const flushed: string[] = [];
     const door = new Door({
@@ -205,7 +209,15 @@ export class Worlds {
       pause: () => Promise.resolve(),
       ...options.door,
     });
-    const open = await gateway.openDoor(door);
+    const open = await gateway.openDoor({
+      runId,
+      handle: (req, res) => {
+        calls.count += 1;
+        return door.handle(req, res);
+      },
+      close: () => door.close(),
+      settled: () => door.settled(),
+    });
     const path = (suffix: string): string => `/runner/v1/runs/${encodeURIComponent(runId)}/${suffix}`;
     return {
       runId,
@@ -216,6 +228,7 @@ export class Worlds {
       open,
       fence,
       secrets,
+      calls,
       running,
       flushed,
       path,

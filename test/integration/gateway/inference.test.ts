@@ -68,10 +68,9 @@ describe('a model call', () => {
     );
     const answer = await world.call('POST', 'inference', ASKED);
     expect([answer.status, answer.text]).toEqual([200, PING + PING + PING + DELTA + RESULT]);
-    expect(new Set(world.upstream.calls('inference').map((seen) => seen.body))).toEqual(
-      new Set([JSON.stringify(ASKED)]),
+    expect(world.upstream.calls('inference').map((seen) => seen.body)).toEqual(
+      Array.from({ length: 5 }, () => JSON.stringify(ASKED)),
     );
-    expect(world.door.stats).toMatchObject({ modelCalls: 1, retries: 4 });
   });
 
   test('that began with garbage is made again, and the garbage never gets in', async () => {

@@ -22,8 +22,6 @@ describe('a manifest that is valid', () => {
 describe('a manifest', () => {
   it('has defaults for everything that a runner acts on', () => {
     expect(readManifest({}).manifest).toEqual({
-      slug: null,
-      title: null,
       inputSchema: null,
       outputSchema: null,
       workspace: { persist: false },
@@ -47,7 +45,6 @@ describe('a manifest', () => {
     });
     expect(warnings).toEqual([]);
     expect(manifest).toMatchObject({
-      slug: 'night-owl',
       inputSchema: { type: 'object' },
       workspace: { persist: ['notes', 'a/b'] },
       budget: { maxTokens: 1_000, maxUsd: 0.5, maxComputeSeconds: 60 },

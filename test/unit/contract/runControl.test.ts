@@ -127,7 +127,6 @@ describe('a version', () => {
     expect(readVersion(body)).toEqual({
       manifest: { slug: 'x' },
       program: { entry: 'index.mjs', digest: 'a'.repeat(64), sdkVersion: '*', downloadUrl: '/p' },
-      raw: body,
     });
   });
 

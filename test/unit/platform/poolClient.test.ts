@@ -255,19 +255,3 @@ describe('heartbeat', () => {
     expect(server.seen).toHaveLength(2);
   });
 });
-
-describe('deregister', () => {
-  it.each([
-    [204, { outcome: 'deregistered', known: true }],
-    [401, { outcome: 'deregistered', known: false }],
-    [404, { outcome: 'deregistered', known: false }],
-  ])('takes a %i for done', async (status, outcome) => {
-    const { client } = await pool((response) => response.writeHead(status).end());
-    expect(await client.deregister()).toEqual(outcome);
-  });
-
-  it('fails on a 500', async () => {
-    const { client } = await pool((response) => sendJson(response, 500, {}));
-    expect(await client.deregister()).toMatchObject({ outcome: 'failed' });
-  });
-});

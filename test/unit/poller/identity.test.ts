@@ -3,13 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OperatorError } from '../../../src/contract/operatorError.js';
-import {
-  type Identity,
-  identityPath,
-  readIdentity,
-  removeIdentity,
-  saveIdentity,
-} from '../../../src/poller/identity.js';
+import { type Identity, identityPath, readIdentity, saveIdentity } from '../../../src/poller/identity.js';
 
 const URL_TEXT = 'http://127.0.0.1:4810';
 const IDENTITY: Identity = {
@@ -97,13 +91,6 @@ describe('a saved identity', () => {
   it('has a file name that no pool can leave', () => {
     expect(identityPath(place('../../etc/x'))).toMatch(/^[^/]*(\/[^/]+)*\/127\.0\.0\.1_4810--[^/]+\.json$/);
     expect(identityPath(place('../../etc/x')).startsWith(`${dir}/`)).toBe(true);
-  });
-
-  it('can be removed twice', async () => {
-    await saveIdentity(dir, IDENTITY);
-    await removeIdentity(place());
-    await removeIdentity(place());
-    expect((await errorOf(readIdentity(place()))).code).toBe('IDENTITY_MISSING');
   });
 });
 

@@ -12,18 +12,7 @@ describe('a set of secrets', () => {
   it('leaves out what is shorter than four characters', () => {
     const set = setOf('abc', '', 'abcd');
     expect(set.size).toBe(1);
-    expect(set.has('abc')).toBe(false);
     expect(redact('abc abcd', set)).toBe(`abc ${REDACTED}`);
-  });
-
-  it('has a version that grows with every new value only', () => {
-    const set = setOf('hunter22');
-    const before = set.version;
-    set.add('hunter22');
-    set.add('no');
-    expect(set.version).toBe(before);
-    set.add('hunter23');
-    expect(set.version).toBeGreaterThan(before);
   });
 
   it('finds values that were added after a search', () => {
