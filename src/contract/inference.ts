@@ -93,36 +93,16 @@ export function parseFrameLine(line: string): InferenceFrame {
   }
 }
 
-/** Frames out of chunks, for callers that are pushed to. Consume what `push` yields before the next `push`. */
-export class FrameReader {
-  readonly #lines: LineReader;
-
-  constructor(options: { readonly maxLineBytes?: number } = {}) {
-    this.#lines = new LineReader(
-      options.maxLineBytes === undefined ? {} : { maxBytes: options.maxLineBytes },
-    );
-  }
-
-  /** @throws InferenceStreamError after the frames that came before the bad line */
-  *push(chunk: Uint8Array): Generator<InferenceFrame> {
-    yield* framesOf(this.#lines.push(chunk));
-  }
-
-  /** The stream ended in order. @throws InferenceStreamError */
-  *end(): Generator<InferenceFrame> {
-    yield* framesOf(this.#lines.end());
-  }
-}
-
 /**
  * Frames of a whole response body.
  *
- * @throws InferenceStreamError, and whatever the source throws when the connection breaks
+ * @throws InferenceStreamError after the frames that came before the bad line; whatever the source throws when the
+ *   connection breaks
  */
 export async function* readFrames(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<InferenceFrame> {
-  const reader = new FrameReader();
-  for await (const chunk of chunks) yield* reader.push(chunk);
-  yield* reader.end();
+  const lines = new LineReader();
+  for await (const chunk of chunks) yield* framesOf(lines.push(chunk));
+  yield* framesOf(lines.end());
 }
 
 const PING: InferenceFrame = { kind: 'ping' };

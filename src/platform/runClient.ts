@@ -142,26 +142,21 @@ export class RunClient {
     call: ForwardedCall & {
       /** All attempts together. Default 25 s. */
       readonly deadlineMs?: number | undefined;
-      /** One attempt. Default 30 s. */
-      readonly timeoutMs?: number | undefined;
     },
   ): Promise<ForwardOutcome> {
     return failuresAsOutcome(async () => {
       const { status, headers, body } = await this.#http.request({
         ...this.#forwarded(call),
         retry: 'transient',
-        timeoutMs: call.timeoutMs,
         deadlineMs: call.deadlineMs ?? CALL_DEADLINE_MS,
       });
       return { outcome: 'answered', status, headers, body };
     });
   }
 
-  /** A sandbox's call whose answer is handed on as it comes: inference. One attempt, without an end by default. */
+  /** A sandbox's call whose answer is handed on as it comes. One attempt, without an end (`protocol/inference.md` 2). */
   async forwardStream(
     call: ForwardedCall & {
-      /** The whole of it; 0 = without end, the default (`protocol/inference.md` 2). */
-      readonly timeoutMs?: number | undefined;
       /** Longest silence, before the headers too; 0 = without end, the default. */
       readonly idleTimeoutMs?: number | undefined;
     },
@@ -169,7 +164,7 @@ export class RunClient {
     return failuresAsOutcome(async () => {
       const { status, headers, body } = await this.#http.stream({
         ...this.#forwarded(call),
-        timeoutMs: call.timeoutMs ?? 0,
+        timeoutMs: 0,
         idleTimeoutMs: call.idleTimeoutMs,
       });
       return { outcome: 'answered', status, headers, body };

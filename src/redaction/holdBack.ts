@@ -2,20 +2,18 @@
 // piece can't see (R16): the end of what came is held back while it may be the beginning of a secret, and no longer.
 // All pieces together give exactly what `redact` gives for the whole text, and memory stays below the longest secret.
 
-import { cover, REDACTED, type Replacement } from './redact.js';
+import { cover } from './redact.js';
 import type { SecretSet } from './secretSet.js';
 
 export class HoldBack {
   readonly #set: SecretSet;
-  readonly #replacement: Replacement;
   #held = '';
   /** So many characters of `#held` belong to a secret whose replacement has been given out. */
   #covered = 0;
 
   /** Secrets may be added to the set at any time; they count from the next piece on, and for what is held. */
-  constructor(set: SecretSet, replacement: Replacement = REDACTED) {
+  constructor(set: SecretSet) {
     this.#set = set;
-    this.#replacement = replacement;
   }
 
   /** The text that may be shown now; often the whole delta, sometimes nothing. */
@@ -37,7 +35,7 @@ export class HoldBack {
   }
 
   #give(text: string, until: number): string {
-    const { text: shown, end } = cover(text, this.#set, this.#replacement, this.#covered, until);
+    const { text: shown, end } = cover(text, this.#set, this.#covered, until);
     this.#held = text.slice(until);
     this.#covered = Math.max(0, end - until);
     return shown;

@@ -28,7 +28,6 @@ export type { StoredEvent, StoredRow } from './rowStore.js';
 export interface ControlPlaneOptions {
   /** Default 0: any free one. */
   readonly port?: number | undefined;
-  readonly host?: '127.0.0.1' | undefined;
   /** Of the registration tokens and of runs that name none. Default `default`. */
   readonly pool?: string | undefined;
   /** How long an empty poll is held. Default 22 s (protocol/pool.md 5). */
@@ -61,7 +60,7 @@ export class ControlPlane {
   #stopping: Promise<void> | undefined;
 
   constructor(options: ControlPlaneOptions = {}) {
-    const { port = 0, host = '127.0.0.1', pool = 'default', leaseMs = 300_000 } = options;
+    const { port = 0, pool = 'default', leaseMs = 300_000 } = options;
     const { pollHoldMs = 22_000, offerMs = 10_000, lateRowsMs = LATE_ROWS_MS } = options;
     this.#pool = pool;
     const [runners, runs, programs, tally] = [this.#runners, this.#runs, this.#programs, this.#tally];
@@ -75,7 +74,7 @@ export class ControlPlane {
       ...adminRoutes({ adminToken: this.#adminToken, pool, runners, runs, tally, createRuns }),
     ]);
     const onAnswer = tally.answered.bind(tally);
-    this.#server = new HttpServer({ port, host, router, onAnswer });
+    this.#server = new HttpServer({ port, router, onAnswer });
   }
 
   /** @throws OperatorError `PORT_UNAVAILABLE` */

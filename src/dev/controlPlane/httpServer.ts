@@ -12,13 +12,14 @@ import type { FoundRoute, Router } from './router.js';
 
 /** Longer than clients keep an idle connection: whoever closes first should be the one that sends next. */
 const KEEP_ALIVE_MS = 65_000;
+/** This machine only: it is no server for others. */
+const HOST = '127.0.0.1';
 /** For answers in flight when the server stops. */
 const STOP_GRACE_MS = 1_000;
 
 export interface HttpServerOptions {
   /** 0: any free one. */
   readonly port: number;
-  readonly host: string;
   readonly router: Router;
   /** Every request once, when its status is decided; `aborted` when the client hung up before. */
   readonly onAnswer: (route: string, status: number | 'aborted') => void;
@@ -49,11 +50,11 @@ export class HttpServer {
 
   /** @returns the address. @throws OperatorError `PORT_UNAVAILABLE` */
   async start(): Promise<string> {
-    const { port, host } = this.#options;
+    const { port } = this.#options;
     await new Promise<void>((resolve, reject) => {
       // Stays: without a listener an accept that fails later (too many open files) would end the process.
       this.#server.on('error', (cause) => {
-        const message = `The control plane can't listen on ${host}:${port}.`;
+        const message = `The control plane can't listen on ${HOST}:${port}.`;
         reject(
           new OperatorError('PORT_UNAVAILABLE', message, {
             hint: 'Choose another port, or 0 for any.',
@@ -61,11 +62,11 @@ export class HttpServer {
           }),
         );
       });
-      this.#server.listen(port, host, resolve);
+      this.#server.listen(port, HOST, resolve);
     });
     const address = this.#server.address();
     if (address === null || typeof address === 'string') throw new Error('The server has no TCP address.');
-    return `http://${host}:${address.port}`;
+    return `http://${HOST}:${address.port}`;
   }
 
   /** Streams are cut, other answers in flight get a second; then every connection is closed. */

@@ -16,7 +16,6 @@ export interface WatchDependencies {
   readonly ttlMs: () => number;
   /** Asked before every line; a fence that has fallen ends the stream from inside. */
   readonly mayAct: () => boolean;
-  readonly aliveEveryMs?: number;
 }
 
 export class Watch {
@@ -48,7 +47,7 @@ export class Watch {
     this.#streams.add(call);
     this.#tellAlive(call);
     this.#tellStop(call);
-    this.#timer ??= setInterval(() => this.#tick(), this.#deps.aliveEveryMs ?? ALIVE_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#tick(), ALIVE_EVERY_MS);
     try {
       await untilAborted(call.signal);
     } finally {

@@ -1,6 +1,6 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import {
-  FrameReader,
   InferenceStreamError,
   parseFrameLine,
   readFrames,
@@ -12,6 +12,7 @@ import {
   retryVerdict,
   type CallFailure,
 } from '../../../src/contract/inferenceCall.js';
+import { MAX_LINE_BYTES } from '../../../src/contract/lines.js';
 import { named, vectorCases, type VectorCase } from './vectors.js';
 
 interface Body {
@@ -173,14 +174,13 @@ describe('a message for a refused call', () => {
 });
 
 describe('what is fatal to a stream', () => {
-  it('is a line longer than the bound, after the frames before it', () => {
-    const reader = new FrameReader({ maxLineBytes: 40 });
+  it('is a line longer than the bound, after the frames before it', async () => {
+    const body = Readable.from([Buffer.from('{"t":"ping"}\n'), Buffer.alloc(MAX_LINE_BYTES + 1, 'x')]);
     const read: InferenceFrame[] = [];
-    const push = (): void => {
-      for (const frame of reader.push(Buffer.from(`{"t":"ping"}\n{"t":"delta","text":"${'x'.repeat(40)}"}`)))
-        read.push(frame);
-    };
-    expect(push).toThrow(InferenceStreamError);
+    const reading = (async () => {
+      for await (const frame of readFrames(body)) read.push(frame);
+    })();
+    await expect(reading).rejects.toThrow(InferenceStreamError);
     expect(read).toEqual([{ kind: 'ping' }]);
   });
 

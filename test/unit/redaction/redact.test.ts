@@ -71,14 +71,6 @@ describe('a text', () => {
     expect(redact(JSON.stringify({ pem }), setOf(pem))).toBe('{"pem":"[REDACTED]"}');
   });
 
-  it('may name what was taken out', () => {
-    const set = new SecretSet();
-    set.add('hunter22', 'CRM_KEY');
-    set.add('unnamed!');
-    const named = (label = 'secret'): string => `[redacted:${label}]`;
-    expect(redact('hunter22 unnamed!', set, named)).toBe('[redacted:CRM_KEY] [redacted:secret]');
-  });
-
   it('is not searched again for secrets in the replacement', () => {
     expect(redact('REDACTED hunter22', setOf('REDACTED', 'hunter22'))).toBe('[REDACTED] [REDACTED]');
   });
