@@ -203,7 +203,7 @@ describe.each(Object.entries(LEFTOVERS))('%s of a run', (_name, command) => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it('does not outlive a runtime that crashes, or one that is stopped (P33)', async () => {
+  it('does not outlive a runtime that crashes, or one that is stopped', async () => {
     const crash = await start(`${spawnLeftover(command)}
       console.log('root ' + process.pid); setInterval(() => {}, 1000);`);
     const stopped = await start(`${spawnLeftover(command)} setInterval(() => {}, 1000);`);

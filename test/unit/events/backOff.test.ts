@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { BackOff } from '../../../src/events/backOff.js';
 import { PlatformError } from '../../../src/platform/platformError.js';
@@ -115,11 +116,17 @@ describe('a lane that could not be shipped', () => {
 
   it('comes back by itself when waking fails', async () => {
     let now = 0;
+    const lines: string[] = [];
+    const log = pino({}, { write: (line) => lines.push(line) });
     const wake = (): Promise<void> => Promise.reject(new Error('Redis is away'));
-    const backOff = new BackOff({ wake, log: silent, now: () => now });
-    backOff.failed(PLANE, 'run_1', new PlatformError('PLATFORM_TIMEOUT', 'late', { endpoint: 'telemetry' }));
+    const backOff = new BackOff({ wake, log, random: () => 0, now: () => now });
+    const late = new PlatformError('PLATFORM_TIMEOUT', 'late', { endpoint: 'telemetry' });
+    backOff.failed(PLANE, 'run_1', late);
     now = 5_000;
     backOff.succeeded(PLANE, 'run_1');
-    await new Promise((resolve) => setImmediate(resolve));
+    await expect.poll(() => lines.at(-1)).toContain('"reason":"Redis is away"');
+    // Nothing is left of the outage but the log line: the next failure is a first one again, and is told as one.
+    expect(backOff.failed(PLANE, 'run_1', late)).toBe(250);
+    expect(lines.at(-1)).toContain('"reason":"late"');
   });
 });

@@ -41,7 +41,7 @@ describe('the environment of the run process', () => {
     });
   });
 
-  it('takes from the executor only what the protocol names (R14)', () => {
+  it('takes from the executor only what the protocol names', () => {
     const env = sandboxEnvironment(
       input({
         own: {
@@ -108,7 +108,7 @@ describe('the environment of the run process', () => {
     });
   });
 
-  it('has no credential and no control plane in it, even if the claim carries such keys', () => {
+  it('has no credential and no control plane in it, even if the claim carries such keys (R14)', () => {
     const withheld = [
       'BOARDWALK_RUN_TOKEN',
       'BOARDWALK_API_KEY',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FleetKeys } from '../../../src/queue/keys.js';
 
 describe('fleet keys', () => {
-  it('all carry the hash tag of their fleet (P5)', () => {
+  it('all carry the hash tag of their fleet', () => {
     const keys = new FleetKeys('north');
     const all = [
       keys.lanes,
@@ -10,6 +10,7 @@ describe('fleet keys', () => {
       keys.run('r'),
       keys.lane('r'),
       keys.laneState('r'),
+      keys.deadLetters('r'),
       keys.credential('r'),
       keys.identity('r'),
       keys.executor('e'),

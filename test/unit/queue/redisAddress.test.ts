@@ -27,7 +27,7 @@ describe('the address of Redis', () => {
     });
   });
 
-  it('speaks TLS for rediss and for TLS settings, and checks the name that was asked for (P4)', () => {
+  it('speaks TLS for rediss and for TLS settings, and checks the name that was asked for', () => {
     expect(redisAddress({ url: 'rediss://host' })).toMatchObject({ tls: { servername: 'host' } });
     expect(redisAddress({ url: 'redis://host', tls: { ca: 'PEM', servername: 'name' } })).toMatchObject({
       tls: { ca: 'PEM', servername: 'name' },
