@@ -45,7 +45,7 @@ export class HttpAnswer {
       return JSON.parse(this.text());
     } catch {
       // The parser's own error quotes the text, which may be full of tokens.
-      throw this.unreadable('the answer is not JSON');
+      throw this.unreadable(this.#isPage ? 'the answer is a web page, not JSON' : 'the answer is not JSON');
     }
   }
 
@@ -87,7 +87,7 @@ export class HttpAnswer {
     const text = this.status >= 400 ? scrub(this.text(), this.#secrets) : '';
     const bodyStart = text.slice(0, BODY_START_CHARACTERS);
     const { code: serverCode, message: serverMessage } = serverError(text);
-    const reason = serverMessage ?? bodyStart;
+    const reason = serverMessage ?? (this.#isPage ? 'a web page' : bodyStart);
     const suffix = serverCode === undefined ? '' : ` (${serverCode})`;
     const answered = reason === '' ? `${this.status}` : `${this.status}: ${reason}${suffix}`;
     return new PlatformError('PLATFORM_STATUS', `${this.endpoint}: the control plane answered ${answered}`, {
@@ -98,6 +98,12 @@ export class HttpAnswer {
       bodyStart,
       retryAfterMs: this.retryAfterMs,
     });
+  }
+
+  /** HTML, which no endpoint of a control plane answers with. */
+  get #isPage(): boolean {
+    const isHtml = single(this.headers['content-type'])?.includes('html') ?? false;
+    return isHtml || /^\s*<(!doctype|html)/i.test(this.body.subarray(0, 200).toString('utf8'));
   }
 
   /** This answer as an error about its shape; quotes nothing of it. */

@@ -1,15 +1,18 @@
 // The one HTTP client towards the control plane: one dispatcher, named timeouts, one retry policy, bounded answers.
-// Guards against calls that hang, bodies that nobody reads, hot retries, and a bearer that follows a redirect to
-// another origin. It leaves out what statuses mean (poolClient, runClient) and proxies, which will be one more option.
+// Guards against calls that hang, bodies that nobody reads, hot retries, and (`redirect`) a body or a bearer that follows
+// a redirect to another origin. It leaves out what statuses mean (poolClient, runClient) and proxies, which will be one more option.
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import { Agent, type Dispatcher, interceptors } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { RETRIED_STATUSES } from '../contract/callPolicy.js';
 import { type AnswerHeaders, HttpAnswer, readBounded } from './answer.js';
 import { abortedError, AttemptClock, attemptError, type FailedAttempt } from './attempt.js';
 import { pause } from '../waiting/waiting.js';
 import { type Random, retryDelay } from './backoff.js';
 import { PlatformError } from './platformError.js';
+import { type Hop, type HttpMethod, nextHop } from './redirect.js';
+
+export type { HttpMethod } from './redirect.js';
 
 /** Milliseconds (`protocol/pool.md` 1, `protocol/run-control.md` 1). */
 export const PLATFORM_TIMEOUTS = {
@@ -26,13 +29,8 @@ export const PLATFORM_TIMEOUTS = {
 /** Below the idle cut-offs of common servers and proxies (Node 5 s, others 15 to 60 s), so that they never cut first. */
 const KEEP_ALIVE_MS = 4_000;
 
-/** As `fetch`. */
-const MAX_REDIRECTS = 20;
-
 /** Ordinary answers are small; a hydrated manifest is the largest. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-
-export type HttpMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
  * - `none`: one attempt
@@ -90,7 +88,6 @@ export interface PlatformHttpOptions {
 /** The HTTP client of a process. `close` it at the end: it holds connections. */
 export class PlatformHttp {
   readonly #agent: Agent;
-  readonly #dispatcher: Dispatcher;
   readonly #userAgent: string;
   readonly #log: Logger | undefined;
   readonly #random: Random;
@@ -103,7 +100,6 @@ export class PlatformHttp {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       pipelining: 1,
     });
-    this.#dispatcher = this.#agent.compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTS }));
     this.#userAgent = options.userAgent;
     this.#log = options.log;
     this.#random = options.random ?? Math.random;
@@ -180,17 +176,36 @@ export class PlatformHttp {
     }
   }
 
-  #send(call: CallBase, clock: AttemptClock, silenceMs: number): Promise<Dispatcher.ResponseData> {
-    return this.#dispatcher.request({
-      ...targetOf(call.url),
-      method: call.method,
+  async #send(call: CallBase, clock: AttemptClock, silenceMs: number): Promise<Dispatcher.ResponseData> {
+    const { name, url, method, body, bearer } = call;
+    let hop: Hop = { url, method, hasBody: body !== undefined, hasBearer: bearer !== undefined, nth: 0 };
+    for (;;) {
+      const response = await this.#sendOnce(call, hop, clock, silenceMs);
+      const next = nextHop(name, hop, response);
+      if (next === null) return response;
+      // Read to its end, so that the connection is free again.
+      await response.body.dump().catch(() => undefined);
+      if (next instanceof PlatformError) throw next;
+      hop = next;
+    }
+  }
+
+  #sendOnce(
+    call: CallBase,
+    hop: Hop,
+    clock: AttemptClock,
+    silenceMs: number,
+  ): Promise<Dispatcher.ResponseData> {
+    const body = hop.hasBody ? (call.body ?? null) : null;
+    return this.#agent.request({
+      ...targetOf(hop.url),
+      method: hop.method,
       headers: {
         'user-agent': this.#userAgent,
         ...call.headers,
-        ...(call.bearer === undefined ? {} : { authorization: `Bearer ${call.bearer}` }),
+        ...(hop.hasBearer && call.bearer !== undefined ? { authorization: `Bearer ${call.bearer}` } : {}),
       },
-      body:
-        call.body === undefined ? null : typeof call.body === 'string' ? call.body : Buffer.from(call.body),
+      body: body === null || typeof body === 'string' ? body : Buffer.from(body),
       signal: clock.signal,
       headersTimeout: silenceMs,
       bodyTimeout: silenceMs,

@@ -10,6 +10,7 @@ import type { PoolClient } from '../platform/poolClient.js';
 import type { Fleet } from '../queue/fleet.js';
 import { waitFor } from '../waiting/waiting.js';
 import { enqueueClaim, type WonClaim } from './enqueue.js';
+import { FailureLog } from './failureLog.js';
 import type { Identity } from './identity.js';
 import { LeaseBeat, type StopOptions } from './leaseBeat.js';
 import { Permits } from './permits.js';
@@ -58,6 +59,8 @@ export class Poller {
   /** Falls when even a claim in hand is to be let go. */
   readonly #claiming = new AbortController();
   readonly #pace: PollPace;
+  readonly #failedPolls: FailureLog;
+  readonly #failedClaims: FailureLog;
   readonly #settleEnded: (end: PollerEnd | Promise<PollerEnd>) => void;
   #starting: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
@@ -71,6 +74,9 @@ export class Poller {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#pace = new PollPace(this.#random, this.#polling.signal);
+    const { controlPlaneUrl } = options.identity;
+    this.#failedPolls = new FailureLog('poll', controlPlaneUrl, options.log);
+    this.#failedClaims = new FailureLog('claim', controlPlaneUrl, options.log);
     this.#permits = new Permits({
       fleet: options.fleet,
       pool: options.identity.pool,
@@ -163,7 +169,7 @@ export class Poller {
   }
 
   async #poll(): Promise<PollerEnd> {
-    const { poolClient, log, once } = this.#options;
+    const { poolClient, once } = this.#options;
     const { signal } = this.#polling;
     let failedPolls = 0;
     let failedClaims = 0;
@@ -177,11 +183,12 @@ export class Poller {
       }
       if (answer.outcome === 'failed') {
         failedPolls += 1;
-        log.warn({ err: answer.error, failures: failedPolls }, 'poll failed, trying again');
+        this.#failedPolls.failed(answer.error);
         await this.#pace.failed(failedPolls, answer.retryAfterMs);
         continue;
       }
       failedPolls = 0;
+      this.#failedPolls.succeeded();
       this.#sayOnline();
       if (answer.drain) return { reason: 'drain' };
       const taken = answer.outcome === 'offer' ? await this.#take(answer.offer, askedAt) : 'nothing';
@@ -212,6 +219,7 @@ export class Poller {
     const answer = await poolClient.claim(offer.assignment_id, { signal: this.#claiming.signal });
     switch (answer.outcome) {
       case 'claimed':
+        this.#failedClaims.succeeded();
         return {
           assignmentId: offer.assignment_id,
           claim: answer.claim,
@@ -222,7 +230,7 @@ export class Poller {
         log.debug({ runId: offer.run_id }, 'offer was claimed by somebody else');
         return 'nothing';
       case 'failed':
-        log.warn({ err: answer.error, runId: offer.run_id }, 'claim failed');
+        this.#failedClaims.failed(answer.error, { runId: offer.run_id });
         return 'failed';
     }
   }

@@ -322,6 +322,39 @@ describe('redirects', () => {
     expect(other.seen[0]?.headers.authorization).toBeUndefined();
   });
 
+  it.each([301, 302, 303, 307, 308])(
+    'with status %i are not followed with a body to another origin, and the address is named',
+    async (status) => {
+      const other = await serve((response) => response.end('caught'));
+      const server = await serve((response) =>
+        response.writeHead(status, { location: `${other.url}/x?secret` }).end(),
+      );
+      const error = await errorOf(
+        client().request(
+          call(server.url, { method: 'POST', body: 'bwkreg_token', bearer: 'tok', retry: 'transient' }),
+        ),
+      );
+      expect(other.seen).toEqual([]);
+      expect(error.message).toContain(
+        `the control plane at ${server.url} answers with a redirect to ${other.url}`,
+      );
+      expect(error.message).not.toContain('secret');
+      expect(error.hint).toContain('Is --url right?');
+    },
+  );
+
+  it('lose the bearer for good, also when they come back', async () => {
+    const other = await serve((response) =>
+      response.writeHead(302, { location: `${server.url}/back` }).end(),
+    );
+    const server: TestServer = await serve((response, seen) => {
+      if (seen.path === '/back') response.end('arrived');
+      else response.writeHead(302, { location: other.url }).end();
+    });
+    await client().request(call(`${server.url}/here`, { bearer: 'tok' }));
+    expect(server.seen[1]?.headers.authorization).toBeUndefined();
+  });
+
   it('turn a POST into a GET without a body on a 303', async () => {
     const server = await serve((response, seen) => {
       if (seen.path === '/there') response.end('arrived');
