@@ -1,9 +1,12 @@
 // One run as it happens, on a terminal or in a log. What a reset voids is taken back: erased where the terminal still
 // shows it as the last thing, else said in words, because a line-based output can't unsay anything
-// (protocol/events.md 7.3).
+// (protocol/events.md 7.3). Guards against agents that talk at once: one has the floor and streams, what the others say
+// is shown as soon as a block of it is whole, below the name of who says it. And against a model that imitates us: its
+// text stands four columns in, our own lines at most two.
 
 import type { EventRow, RunEvent } from '../contract/events.js';
 import { RunFold } from '../contract/fold.js';
+import { agentOf, DIM, harmless, headerOf, lineOf, YELLOW, type LiveLine } from './liveLines.js';
 
 export interface LiveViewOutput {
   write(text: string): void;
@@ -11,21 +14,32 @@ export interface LiveViewOutput {
   readonly columns: number | null;
 }
 
-interface Tail {
-  readonly turnId: string;
-  readonly kind: 'text' | 'reasoning';
+type Kind = 'text' | 'reasoning';
+
+interface Said {
+  readonly kind: Kind;
+  readonly text: string;
 }
 
 const ESC = '\u001b[';
+const INDENT: Readonly<Record<Kind, string>> = { text: '    ', reasoning: '  ~ ' };
 
 export class LiveView {
   readonly #output: LiveViewOutput;
   readonly #fold = new RunFold();
-  /** What the last deltas belong to; anything else that is printed ends it. */
-  #tail: Tail | null = null;
-  /** All that was printed since the last line that can't be taken back. */
+  readonly #names = new Map<string, string>();
+  /** Whose deltas are printed as they come. */
+  #floor: string | null = null;
+  /** Its block is whole: the next delta of somebody else takes the floor. */
+  #resting = false;
+  /** What others have said meanwhile of blocks that are not whole yet. */
+  readonly #waiting = new Map<string, Said[]>();
+  /** Under whose name the last line stands. */
+  #speaker: string | null = null;
+  /** What the last line is part of; null: it is finished. */
+  #tail: Kind | null = null;
+  /** What was printed since the last line that can't be taken back; all of it is the speaker's. */
   #erasable = '';
-  #erasableTurn: string | null = null;
 
   constructor(output: LiveViewOutput) {
     this.#output = output;
@@ -35,50 +49,127 @@ export class LiveView {
   show(row: EventRow): void {
     const event = row.event;
     const effect = this.#fold.apply(row);
+    if (effect.effect === 'ignored') return;
+    const { turnId } = event;
     switch (event.kind) {
-      case 'text_delta':
-        return this.#delta(event.turnId, 'text', event.text);
-      case 'reasoning_delta':
-        return this.#delta(event.turnId, 'reasoning', event.text);
-      case 'text_end':
-        this.#endTail();
-        // What stands on the screen now stays: a later reset voids only what comes after this boundary.
-        return this.#forget();
-      case 'turn_reset':
-        if (effect.effect === 'reset') this.#takeBack(event.turnId, effect.textChars + effect.reasoningChars);
+      case 'turn_started':
+        this.#names.set(turnId, agentOf(event));
+        if (this.#floor === null) this.#introduce(turnId);
         return;
-      default: {
-        const line = lineOf(event);
-        if (line !== null) this.#line(this.#paint(line.text, line.colour));
-      }
+      case 'text_delta':
+        return this.#delta(turnId, { kind: 'text', text: event.text });
+      case 'reasoning_delta':
+        return this.#delta(turnId, { kind: 'reasoning', text: event.text });
+      case 'text_end':
+        this.#endBlock(turnId);
+        this.#resting ||= this.#floor === turnId;
+        return;
+      case 'turn_reset':
+        if (effect.effect === 'reset') this.#takeBack(turnId, effect.textChars + effect.reasoningChars);
+        return;
+      case 'turn_ended':
+        this.#endBlock(turnId);
+        this.#line(lineOf(event));
+        return this.#passFloor(turnId);
+      case 'tool_call_start':
+      case 'tool_call_error':
+        this.#endBlock(turnId);
+        if (this.#speaker !== turnId) this.#introduce(turnId);
+        this.#line(lineOf(event), turnId);
+        return this.#passFloor(turnId);
+      default:
+        return this.#aside(event);
     }
   }
 
   /** A line of our own between those of the run. */
   note(text: string): void {
-    this.#line(this.#paint(text, 2));
+    this.#line({ text, colour: DIM });
   }
 
-  #delta(turnId: string, kind: Tail['kind'], text: string): void {
-    if (this.#tail?.turnId !== turnId || this.#tail.kind !== kind) {
-      this.#endTail();
-      if (this.#erasableTurn !== turnId) this.#erasable = '';
-      this.#erasableTurn = turnId;
-      this.#tail = { turnId, kind };
-      this.#print(kind === 'reasoning' ? '  ~ ' : '  ');
+  /** What is no agent's. */
+  #aside(event: RunEvent): void {
+    // Turns that are still open are over, or their attempt is.
+    if (event.kind === 'run_status') {
+      this.#floor = null;
+      for (const turnId of [...this.#waiting.keys()]) this.#endBlock(turnId);
     }
-    this.#print(kind === 'reasoning' ? this.#paint(text, 2) : text);
+    this.#line(lineOf(event));
+  }
+
+  #delta(turnId: string, said: Said): void {
+    if (this.#resting && this.#floor !== turnId) this.#passFloor(this.#floor);
+    this.#floor ??= turnId;
+    if (this.#floor === turnId) {
+      this.#resting = false;
+      return this.#say(turnId, said);
+    }
+    const waiting = this.#waiting.get(turnId);
+    if (waiting === undefined) this.#waiting.set(turnId, [said]);
+    else waiting.push(said);
+  }
+
+  #say(turnId: string, { kind, text }: Said): void {
+    if (this.#speaker !== turnId) this.#introduce(turnId);
+    if (this.#tail !== kind) {
+      this.#endTail();
+      this.#tail = kind;
+      this.#print(INDENT[kind]);
+    }
+    const lines = harmless(text).replaceAll('\n', `\n${INDENT[kind]}`);
+    this.#print(kind === 'reasoning' ? this.#paint(lines, DIM) : lines);
+  }
+
+  /** What a turn has said is whole: it is shown, and a later reset voids only what comes after it. */
+  #endBlock(turnId: string): void {
+    const waiting = this.#waiting.get(turnId) ?? [];
+    this.#waiting.delete(turnId);
+    for (const said of waiting) this.#say(turnId, said);
+    if (this.#speaker !== turnId) return;
+    this.#endTail();
+    this.#erasable = '';
+  }
+
+  /** Lets the next one speak who has waited. */
+  #passFloor(turnId: string | null): void {
+    if (this.#floor !== turnId) return;
+    this.#resting = false;
+    const [next] = this.#waiting;
+    this.#floor = next?.[0] ?? null;
+    if (next === undefined) return;
+    this.#waiting.delete(next[0]);
+    for (const said of next[1]) this.#say(next[0], said);
   }
 
   #takeBack(turnId: string, characters: number): void {
-    if (characters <= 0) return;
+    const waiting = this.#waiting.get(turnId) ?? [];
+    this.#waiting.delete(turnId);
+    // What was never shown needs no word.
+    const shown = characters - waiting.reduce((sum, { text }) => sum + text.length, 0);
+    if (shown <= 0) return;
     const { columns } = this.#output;
-    if (columns !== null && this.#erasableTurn === turnId && this.#erasable !== '') {
+    if (columns !== null && this.#speaker === turnId && this.#erasable !== '') {
       const up = terminalRows(this.#erasable, columns) - 1;
       this.#output.write(`\r${up > 0 ? `${ESC}${up}A` : ''}${ESC}J`);
-      this.#forget();
+      this.#tail = null;
+      this.#erasable = '';
     }
-    this.#line(this.#paint(`  taken back: ${characters} characters`, 33));
+    if (this.#speaker !== turnId) this.#introduce(turnId);
+    this.#line({ text: `  taken back: ${shown} characters`, colour: YELLOW }, turnId);
+  }
+
+  /** Names who speaks next. */
+  #introduce(turnId: string): void {
+    this.#line(headerOf(this.#names.get(turnId) ?? 'agent'), turnId);
+  }
+
+  /** @param speaker under whose name the line stands; null: it is nobody's, and the next speaker is named anew */
+  #line(line: LiveLine | null, speaker: string | null = null): void {
+    if (line === null) return;
+    this.#endTail();
+    this.#output.write(`${this.#paint(line.text, line.colour)}\n`);
+    this.#erasable = '';
+    this.#speaker = speaker;
   }
 
   #print(text: string): void {
@@ -92,18 +183,6 @@ export class LiveView {
     this.#print('\n');
   }
 
-  #line(text: string): void {
-    this.#endTail();
-    this.#output.write(`${text}\n`);
-    this.#forget();
-  }
-
-  #forget(): void {
-    this.#tail = null;
-    this.#erasable = '';
-    this.#erasableTurn = null;
-  }
-
   #paint(text: string, colour: number): string {
     return this.#output.columns === null ? text : `${ESC}${colour}m${text}${ESC}0m`;
   }
@@ -113,51 +192,4 @@ export class LiveView {
 function terminalRows(text: string, columns: number): number {
   const plain = text.replace(/\u001b\[[0-9;]*[A-Za-z]/g, '');
   return plain.split('\n').reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / columns)), 0);
-}
-
-const GREEN = 32;
-const RED = 31;
-const DIM = 2;
-const BOLD = 1;
-
-function lineOf(event: RunEvent): { readonly text: string; readonly colour: number } | null {
-  switch (event.kind) {
-    case 'run_status':
-      return {
-        text: `run ${event.runId}: ${event.status}${event.error === undefined ? '' : ` (${event.error.code}: ${event.error.message})`}`,
-        colour: event.status === 'failed' ? RED : DIM,
-      };
-    case 'phase':
-      return { text: `phase: ${event.name}`, colour: BOLD };
-    case 'output':
-      return { text: `output: ${JSON.stringify(event.value)}`, colour: GREEN };
-    case 'program_output':
-      return {
-        text: `  ${event.stream === 'stderr' ? '!' : '|'} ${event.text}`,
-        colour: event.stream === 'stderr' ? RED : DIM,
-      };
-    case 'turn_started':
-      return { text: `${event.agentName ?? event.agentId}:`, colour: BOLD };
-    case 'turn_ended': {
-      const tokens =
-        event.usage === undefined
-          ? ''
-          : `, ${event.usage.inputTokens ?? 0} tokens in, ${event.usage.outputTokens ?? 0} out`;
-      const why = event.error === undefined ? '' : ` (${event.error.code}: ${event.error.message})`;
-      return {
-        text: `  ${event.agentName ?? event.agentId} ${event.reason}${tokens}${why}`,
-        colour: event.reason === 'complete' ? GREEN : RED,
-      };
-    }
-    case 'tool_call_start':
-      return { text: `  tool ${event.toolName}`, colour: DIM };
-    case 'tool_call_error':
-      return { text: `  tool failed (${event.error.code}: ${event.error.message})`, colour: RED };
-    case 'human_input_requested':
-      return { text: `  waits for an answer to "${event.key}": ${event.prompt}`, colour: BOLD };
-    case 'compaction_ended':
-      return { text: `  context compacted (${event.method}, ${event.reclaimed} tokens)`, colour: DIM };
-    default:
-      return null;
-  }
 }
