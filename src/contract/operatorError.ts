@@ -11,14 +11,17 @@ export class OperatorError extends Error {
   /** Stable, SCREAMING_SNAKE_CASE; documented where it is thrown. */
   readonly code: string;
   readonly hint: string | undefined;
+  /** A wrong or missing flag or setting: the command was called in a way that can't work, and nothing was begun. */
+  readonly usage: boolean;
 
   constructor(
     code: string,
     message: string,
-    options: { readonly hint?: string; readonly cause?: unknown } = {},
+    options: { readonly hint?: string; readonly cause?: unknown; readonly usage?: boolean } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.hint = options.hint;
+    this.usage = options.usage ?? false;
   }
 }

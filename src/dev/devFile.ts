@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { OperatorError } from '../contract/operatorError.js';
+import { parseScript } from './scriptedModel.js';
 
 const devFileSchema = z.strictObject({
   input: z.unknown().optional(),
@@ -19,22 +20,46 @@ export type DevFile = z.infer<typeof devFileSchema>;
 /** @throws OperatorError `DEV_FILE_INVALID`; an absent file is an empty one */
 export async function readDevFile(path: string): Promise<DevFile> {
   const parsed = devFileSchema.safeParse(await readJsonFile(path, {}));
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    if (parsed.data.script !== undefined) checkScript(path, parsed.data.script);
+    return parsed.data;
+  }
   const issue = parsed.error.issues[0];
-  const where = issue === undefined || issue.path.length === 0 ? 'the file' : issue.path.join('.');
-  throw new OperatorError('DEV_FILE_INVALID', `${path}: ${where}: ${issue?.message ?? 'is not valid'}.`, {
+  throw new OperatorError('DEV_FILE_INVALID', `${path}: ${wordsOf(issue)}.`, {
     hint: 'Allowed are input, env, secrets, answers and script.',
   });
 }
 
-/** A script file by itself: a JSON array. @throws OperatorError `DEV_FILE_INVALID` */
+/** Never with the value: it may be a secret. */
+function wordsOf(issue: z.core.$ZodIssue | undefined): string {
+  if (issue?.code === 'unrecognized_keys') return `no such field: ${issue.keys.join(', ')}`;
+  const where = issue === undefined || issue.path.length === 0 ? 'the file' : issue.path.join('.');
+  return `${where}: ${issue?.message ?? 'is not valid'}`;
+}
+
+/** The script of a `dev.json`, checked. @throws OperatorError `SCRIPT_INVALID`, which names the file */
+function checkScript(path: string, script: unknown): void {
+  try {
+    parseScript(script);
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    throw new OperatorError(error.code, `${path}: ${error.message}`, {
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      cause: error,
+    });
+  }
+}
+
+/** A script file by itself: a JSON array. @throws OperatorError `DEV_FILE_INVALID`, `SCRIPT_INVALID` */
 export async function readScriptFile(path: string): Promise<readonly unknown[]> {
-  const script = await readJsonFile(path, null);
-  if (Array.isArray(script)) return script as readonly unknown[];
-  throw new OperatorError(
-    'DEV_FILE_INVALID',
-    `${path}: a script must be a JSON array${script === null ? ', and there is no such file' : ''}.`,
-  );
+  const absent = Symbol('absent');
+  const script = await readJsonFile(path, absent);
+  if (script === absent)
+    throw new OperatorError('DEV_FILE_INVALID', `--script: there is no file ${path}.`, { usage: true });
+  if (!Array.isArray(script))
+    throw new OperatorError('DEV_FILE_INVALID', `${path}: a script must be a JSON array.`);
+  checkScript(path, script);
+  return script as readonly unknown[];
 }
 
 async function readJsonFile(path: string, absent: unknown): Promise<unknown> {
@@ -48,13 +73,15 @@ async function readJsonFile(path: string, absent: unknown): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    // The parser's message may quote the text, which holds secrets: only its position is passed on.
-    const position = /position \d+(?: \(line \d+ column \d+\))?/.exec(
-      error instanceof Error ? error.message : '',
-    )?.[0];
-    throw new OperatorError(
-      'DEV_FILE_INVALID',
-      `${path} is not JSON${position === undefined ? '' : ` (at ${position})`}.`,
-    );
+    throw new OperatorError('DEV_FILE_INVALID', `${path}${placeOf(text, error)}: it is not JSON.`);
   }
+}
+
+/** The parser's message may quote the text, which holds secrets: only its position is passed on. */
+function placeOf(text: string, error: unknown): string {
+  const message = error instanceof Error ? error.message : '';
+  const position = /position (\d+)/.exec(message)?.[1];
+  // Without a position it is the end that came too early.
+  const before = text.slice(0, position === undefined ? text.length : Number(position)).split(/\r\n|\r|\n/);
+  return `:${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
 }

@@ -162,7 +162,8 @@ const stepSchema = z.unknown().transform((step, context): ScriptStep => {
   if (step === 'reset' || step === 'drop') return { kind: step };
   const [key, ...more] = isRecord(step) ? Object.keys(step) : [];
   if (!isRecord(step) || !isStepName(key) || more.length > 0) {
-    context.addIssue({ code: 'custom', message: `must be ${ALLOWED}` });
+    const given = isRecord(step) ? ` (not ${Object.keys(step).join(', ') || 'an empty one'})` : '';
+    context.addIssue({ code: 'custom', message: `must be ${ALLOWED}${given}` });
     return z.NEVER;
   }
   const read = STEPS[key].safeParse(step[key]);
@@ -208,7 +209,11 @@ export function parseScript(value: unknown): Script {
   const where = (issue?.path ?? []).map((step) =>
     typeof step === 'number' ? `[${step}]` : `.${String(step)}`,
   );
-  throw new OperatorError('SCRIPT_INVALID', `script${where.join('')}: ${issue?.message ?? 'is not valid'}.`, {
+  const why =
+    issue?.code === 'unrecognized_keys'
+      ? `no such field: ${issue.keys.join(', ')}`
+      : (issue?.message ?? 'is not valid');
+  throw new OperatorError('SCRIPT_INVALID', `script${where.join('')}: ${why}.`, {
     hint: 'A script is a list of {match?, agent?, steps, usage?, costMicros?}.',
   });
 }

@@ -10,6 +10,7 @@ import { isRecord, type UnknownRecord } from '../contract/json.js';
 import { parseJsonc } from '../contract/jsonc.js';
 import { isRelativePath } from '../contract/manifest.js';
 import { OperatorError } from '../contract/operatorError.js';
+import { checkDescriptor } from './descriptor.js';
 import { packArchive } from './controlPlane/programs.js';
 
 export interface WorkflowPackage {
@@ -19,6 +20,8 @@ export interface WorkflowPackage {
   readonly archive: Uint8Array;
   /** Path of the entry inside the archive. */
   readonly entry: string;
+  /** For whoever wrote the folder. */
+  readonly warnings: readonly string[];
 }
 
 const DESCRIPTORS = ['workflow.jsonc', 'workflow.json'] as const;
@@ -43,7 +46,8 @@ export async function packWorkflow(dir: string): Promise<WorkflowPackage> {
     [descriptor.name]: descriptor.text,
   };
   try {
-    return { manifest: descriptor.manifest, archive: packArchive(files), entry: ENTRY };
+    const { manifest, warnings } = descriptor;
+    return { manifest, archive: packArchive(files), entry: ENTRY, warnings };
   } catch (error) {
     throw invalid(root, error instanceof Error ? error.message : 'it can not be packed', error);
   }
@@ -53,10 +57,13 @@ interface Descriptor {
   readonly name: string;
   readonly text: string;
   readonly manifest: UnknownRecord;
+  readonly warnings: readonly string[];
 }
 
 async function readDescriptor(root: string): Promise<Descriptor> {
-  if (!(await stat(root).catch(() => null))?.isDirectory()) throw invalid(root, 'there is no such folder');
+  const there = await stat(root).catch(() => null);
+  if (there === null) throw invalid(root, 'there is no such folder');
+  if (!there.isDirectory()) throw invalid(root, 'it is a file; name the folder that holds workflow.jsonc');
   const found: { name: string; text: string }[] = [];
   for (const name of DESCRIPTORS) {
     const text = await readFile(join(root, name), 'utf8').catch(() => null);
@@ -72,7 +79,9 @@ async function readDescriptor(root: string): Promise<Descriptor> {
     if (derived in value)
       throw invalid(path, `${derived} is derived from the program and can not be written here`);
   const manifest = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$schema'));
-  return { ...descriptor, manifest };
+  const { problems, warnings } = checkDescriptor(manifest);
+  if (problems[0] !== undefined) throw invalid(path, problems.join('; '));
+  return { ...descriptor, manifest, warnings: warnings.map((warning) => `${path}: ${warning}`) };
 }
 
 async function findEntry(root: string, manifest: UnknownRecord): Promise<string> {
@@ -103,7 +112,9 @@ async function bundle(root: string, source: string): Promise<string> {
       target: TARGET,
       external: ['@boardwalk-labs/workflow', '@boardwalk-labs/workflow/*'],
       logLevel: 'silent',
+      // The program runs elsewhere; a stack that it prints must name the files that the author knows.
       sourcemap: 'inline',
+      sourceRoot: `${root}/`,
       sourcesContent: false,
     });
     return result.outputFiles[0]?.text ?? '';
@@ -152,5 +163,6 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 function invalid(path: string, problem: string, cause?: unknown): OperatorError {
-  return new OperatorError('WORKFLOW_INVALID', `${path} is no workflow that can run: ${problem}.`, { cause });
+  const words = problem.replace(/\.$/, '');
+  return new OperatorError('WORKFLOW_INVALID', `${path} is no workflow that can run: ${words}.`, { cause });
 }
