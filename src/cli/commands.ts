@@ -34,10 +34,22 @@ export const dev = command({
   summary: 'run a workflow folder on this machine and watch it',
   description:
     'Runs the workflow in DIR on a local control plane, an embedded Redis and one process with all roles. DIR/dev.json ' +
-    'gives input, env, secrets and a script for the model; flags win over it.',
+    'gives input, env, secrets and a script for the model; flags win over it. One run is shown as it happens, of several ' +
+    '(--runs) each end is.',
   argument: { name: 'DIR', help: 'folder with workflow.jsonc and index.mjs, or src/index.ts' },
   settings: COMMAND_SETTINGS.dev,
-  pairs: { env: 'a variable of the run', secret: 'a secret that the run may be granted' },
+  pairs: {
+    env: {
+      help: 'a variable of the run',
+      name: /^[A-Za-z_][A-Za-z0-9_]{0,119}$/,
+      allowed: 'letters, digits and _, and not begin with a digit',
+    },
+    secret: {
+      help: 'a secret that the run may be granted',
+      name: /^[A-Za-z0-9_-]{1,120}$/,
+      allowed: '1 to 120 letters, digits, _ and -',
+    },
+  },
   load: async () => (await import('./commands/dev.js')).runDev,
 });
 
@@ -53,6 +65,7 @@ export const controlPlane = command({
 
 export const keyGenerate = command({
   words: 'key generate',
+  group: 'keys of a fleet',
   summary: 'make a fleet key',
   description:
     'Makes the key with which all processes of a fleet seal credentials in Redis. Keep it as a secret.',

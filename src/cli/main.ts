@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program's entry: all commands, one exit.
+// The program's entry: all commands, one exit. A command that has ended is over, whatever it left open.
 
 import { controlPlane, dev, keyGenerate, register, start } from './commands.js';
 import { CommandLine } from './program.js';
@@ -16,4 +16,8 @@ const line = new CommandLine(packageVersion(), {
   .add(controlPlane)
   .add(keyGenerate);
 
+/** For output that a slow reader has not taken yet. */
+const LEFT_OPEN_MS = 5_000;
+
 process.exitCode = await line.run(process.argv.slice(2));
+setTimeout(() => process.exit(), LEFT_OPEN_MS).unref();

@@ -4,15 +4,8 @@
 
 import { Command, CommanderError, Option } from 'commander';
 import { OperatorError } from '../contract/operatorError.js';
-import {
-  flagOf,
-  resolveSettings,
-  SETTINGS,
-  unknownVariables,
-  variableOf,
-  type SettingName,
-  type Settings,
-} from './settings.js';
+import { resolveSettings, unknownVariables } from './givenSettings.js';
+import { flagOf, SETTINGS, variableOf, type SettingName, type Settings } from './settings.js';
 
 /** design section 11. */
 export const EXIT = { done: 0, failed: 1, usage: 2, secondSignal: 130 } as const;
@@ -26,15 +19,24 @@ export interface Terminal {
 export interface CommandDefinition<Name extends SettingName> {
   /** Words on the command line, e.g. `key generate`. */
   readonly words: string;
+  /** What the first of two words is about. */
+  readonly group?: string;
   readonly summary: string;
   readonly description?: string;
   readonly argument?: { readonly name: string; readonly help: string };
   readonly settings: readonly Name[];
   readonly required?: readonly Name[];
   /** Flags that may be given several times as `K=V`, by flag name without dashes. */
-  readonly pairs?: Readonly<Record<string, string>>;
+  readonly pairs?: Readonly<Record<string, Pairs>>;
   /** Brings what the command does; its answer is the exit code. */
   readonly load: () => Promise<CommandRun<Name>>;
+}
+
+export interface Pairs {
+  readonly help: string;
+  readonly name: RegExp;
+  /** What a name may be, in words. */
+  readonly allowed: string;
 }
 
 export type CommandRun<Name extends SettingName> = (
@@ -52,6 +54,8 @@ export class CommandLine {
   readonly #root: Command;
   readonly #terminal: Terminal;
   #exitCode: number = EXIT.done;
+  /** null: the command has no --debug. */
+  #debug: boolean | null = null;
 
   constructor(version: string, terminal: Terminal) {
     this.#terminal = terminal;
@@ -68,7 +72,7 @@ export class CommandLine {
 
   add<const Name extends SettingName>(definition: CommandDefinition<Name>): this {
     const words = definition.words.split(' ');
-    const parent = words.length === 1 ? this.#root : this.#group(words[0] ?? '');
+    const parent = words.length === 1 ? this.#root : this.#group(words[0] ?? '', definition.group ?? '');
     const command = parent
       .command(words.at(-1) ?? '')
       .summary(definition.summary)
@@ -78,7 +82,7 @@ export class CommandLine {
       command.argument(`<${definition.argument.name}>`, definition.argument.help);
     for (const name of definition.settings)
       addOption(command, name, definition.required?.includes(name) ?? false);
-    for (const [flag, help] of Object.entries(definition.pairs ?? {})) {
+    for (const [flag, { help }] of Object.entries(definition.pairs ?? {})) {
       const option = new Option(`--${flag} <K=V>`, `${help} (may be given several times)`);
       command.addOption(
         option.argParser((pair: string, former: string[] | undefined) => [...(former ?? []), pair]),
@@ -106,8 +110,9 @@ export class CommandLine {
     }
   }
 
-  #group(word: string): Command {
-    return this.#root.commands.find((command) => command.name() === word) ?? this.#root.command(word);
+  #group(word: string, about: string): Command {
+    const known = this.#root.commands.find((command) => command.name() === word);
+    return known ?? this.#root.command(word).summary(about).description(about);
   }
 
   async #run<Name extends SettingName>(
@@ -119,18 +124,24 @@ export class CommandLine {
     if (unknown.length > 0)
       throw new OperatorError('SETTING_UNKNOWN', `${unknown.join(', ')}: no such setting.`, {
         hint: `The variables of this command: ${definition.settings.map(variableOf).join(', ')}.`,
+        usage: true,
       });
     const flags: Record<string, string | boolean> = {};
     for (const [key, value] of Object.entries(options))
       if (typeof value === 'string' || typeof value === 'boolean') flags[key] = value;
     const values = resolveSettings(definition.settings, { flags, environment: this.#terminal.environment });
-    for (const name of definition.required ?? [])
-      if (values[name] === undefined)
-        throw new OperatorError('SETTING_MISSING', `${flagOf(name)} is missing.`, {
-          hint: `Give ${flagOf(name)} or set ${variableOf(name)}.`,
-        });
+    const { debug } = values as { readonly debug?: boolean };
+    this.#debug = debug ?? null;
+    requireGiven(
+      (definition.required ?? [])
+        .filter((name) => values[name] === undefined)
+        .map((name) => ({ flag: flagOf(name), advice: `Give ${flagOf(name)} or set ${variableOf(name)}.` })),
+    );
     const pairs = Object.fromEntries(
-      Object.keys(definition.pairs ?? {}).map((flag) => [flag, parsePairs(flag, options[flag])]),
+      Object.entries(definition.pairs ?? {}).map(([flag, kind]) => [
+        flag,
+        parsePairs(flag, kind, options[flag]),
+      ]),
     );
     const run = await definition.load();
     return run(values, { argument, pairs }, this.#terminal);
@@ -140,16 +151,51 @@ export class CommandLine {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
     const { stderr } = this.#terminal;
     if (error instanceof OperatorError) {
-      stderr.write(`error: ${error.message}\n`);
-      if (error.hint !== undefined) stderr.write(`       ${error.hint}\n`);
-      return error.code.startsWith('SETTING_') ? EXIT.usage : EXIT.failed;
+      sayError(error, stderr);
+      if (this.#debug === true && error.cause !== undefined) stderr.write(`${stackOf(error.cause)}\n`);
+      return error.usage ? EXIT.usage : EXIT.failed;
     }
     const message = error instanceof Error ? error.message : String(error);
+    stderr.write(`error: unexpected fault: ${message}\n`);
+    if (this.#debug === true) stderr.write(`${stackOf(error)}\n`);
     stderr.write(
-      `error: unexpected fault: ${message}\n       Run again with --debug for details and report it.\n`,
+      this.#debug === false
+        ? '       Run again with --debug for details and report it.\n'
+        : '       Please report it.\n',
     );
     return EXIT.failed;
   }
+}
+
+export function sayError({ message, hint }: OperatorError, stderr: NodeJS.WriteStream): void {
+  stderr.write(`error: ${message}\n`);
+  if (hint !== undefined) stderr.write(`${hint.replace(/^/gm, '       ')}\n`);
+}
+
+export interface MissingFlag {
+  readonly flag: string;
+  /** What the flag is needed for; shown when it is the only one. */
+  readonly why?: string;
+  /** What to do, as a sentence. */
+  readonly advice: string;
+}
+
+/** @throws OperatorError `SETTING_MISSING`, which names all that is missing at once */
+export function requireGiven(missing: readonly MissingFlag[]): void {
+  const [first, ...more] = missing;
+  if (first === undefined) return;
+  const named =
+    more.length === 0
+      ? `${first.flag} is missing${first.why === undefined ? '' : `: ${first.why}`}.`
+      : `${missing.map(({ flag }) => flag).join(', ')} are missing.`;
+  throw new OperatorError('SETTING_MISSING', named, {
+    hint: missing.map(({ advice }) => advice).join('\n'),
+    usage: true,
+  });
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function addOption(command: Command, name: SettingName, required: boolean): void {
@@ -189,13 +235,22 @@ function variablesHelp(names: readonly SettingName[]): string {
   return lines.join('\n');
 }
 
-function parsePairs(flag: string, given: unknown): Readonly<Record<string, string>> {
-  const pairs: Record<string, string> = {};
+/** What was given is not repeated: it may be a secret. */
+function parsePairs(
+  flag: string,
+  { name, allowed }: Pairs,
+  given: unknown,
+): Readonly<Record<string, string>> {
+  const pairs: [string, string][] = [];
   for (const pair of Array.isArray(given) ? given.map(String) : []) {
     const cut = pair.indexOf('=');
-    if (cut < 1)
-      throw new OperatorError('SETTING_INVALID', `--${flag}: ${JSON.stringify(pair)} must be NAME=VALUE.`);
-    pairs[pair.slice(0, cut)] = pair.slice(cut + 1);
+    if (cut < 0)
+      throw new OperatorError('SETTING_INVALID', `--${flag}: the value must be NAME=VALUE.`, { usage: true });
+    if (!name.test(pair.slice(0, cut)))
+      throw new OperatorError('SETTING_INVALID', `--${flag}: the name before the = must be ${allowed}.`, {
+        usage: true,
+      });
+    pairs.push([pair.slice(0, cut), pair.slice(cut + 1)]);
   }
-  return pairs;
+  return Object.fromEntries(pairs);
 }

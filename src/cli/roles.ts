@@ -51,13 +51,13 @@ export interface RoleOptions {
   /** Called once with what makes going on pointless: the platform refuses the identity. */
   readonly onFatal: (error: OperatorError) => void;
   /** The platform asked for a drain. */
-  readonly onDrain: () => void;
-  readonly onOnline: () => void;
+  readonly onDrain?: () => void;
+  readonly onOnline?: () => void;
   /** No other process can belong to this fleet: its Redis is embedded in this one. */
   readonly alone: boolean;
   /** Claim one run and no more. */
   readonly once: boolean;
-  readonly onAttemptEnd: (runId: string, result: AttemptResult) => void;
+  readonly onAttemptEnd?: (runId: string, result: AttemptResult) => void;
 }
 
 export class Roles {
@@ -98,7 +98,10 @@ export class Roles {
     await this.#executor?.start();
     if (this.#poller === undefined) return;
     await this.#poller.start();
-    void this.#poller.ended.then((end) => this.#onPollerEnd(end));
+    void this.#poller.ended.then(
+      (end) => this.#onPollerEnd(end),
+      (error: unknown) => this.#onPollingFault(error),
+    );
   }
 
   /**
@@ -115,7 +118,7 @@ export class Roles {
 
   #onPollerEnd(end: PollerEnd): void {
     if (this.#stopping !== undefined) return;
-    if (end.reason === 'drain') this.#options.onDrain();
+    if (end.reason === 'drain') this.#options.onDrain?.();
     if (end.reason !== 'refused') return;
     this.#options.onFatal(
       new OperatorError(
@@ -127,6 +130,19 @@ export class Roles {
               ? 'Its token is revoked or unknown. Register this machine again.'
               : 'Read what the control plane says; an old version must be upgraded, a barred runner allowed again.',
         },
+      ),
+    );
+  }
+
+  /** Polling never throws; if it does, a process that claims nothing more must not look healthy. */
+  #onPollingFault(error: unknown): void {
+    this.#options.log.error({ err: error }, 'polling ended by a fault');
+    if (this.#stopping !== undefined) return;
+    this.#options.onFatal(
+      new OperatorError(
+        'POLLER_FAULT',
+        `Polling ended by a fault of ours: ${error instanceof Error ? error.message : String(error)}`,
+        { hint: 'The log has the details; please report them. A new start goes on.', cause: error },
       ),
     );
   }
@@ -198,7 +214,7 @@ function makeExecutor(http: PlatformHttp, options: RoleOptions, bootId: string |
     environment: options.environment,
     nodePath: options.node ?? null,
     debug: options.debug,
-    onAttemptEnd,
+    onAttemptEnd: (runId, result) => onAttemptEnd?.(runId, result),
   });
 }
 

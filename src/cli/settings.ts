@@ -1,20 +1,29 @@
 // Every setting of the program, once: its flag, its environment variable, its type, its default and its words.
-// Commands say which of them they take; nothing else reads the environment or parses a value, so a wrong setting is
-// refused in one place, with its name, the value and what is allowed (design section 11).
+// Commands say which of them they take; how a value is found and refused is in `givenSettings` (design section 11).
 
-import { readFileSync } from 'node:fs';
-import { homedir, hostname } from 'node:os';
-import { join } from 'node:path';
+import { hostname } from 'node:os';
 import { z } from 'zod';
-import { OperatorError } from '../contract/operatorError.js';
-import { parseDurationText } from './durations.js';
+import { defaultIdentityDir } from '../poller/identity.js';
+import {
+  count,
+  duration,
+  durationFrom,
+  flag,
+  fleetName,
+  httpUrl,
+  json,
+  list,
+  redisUrl,
+  rolesOf,
+  text,
+} from './settingValues.js';
 
 export const ENVIRONMENT_PREFIX = 'BOARDWALK_FLEET_';
 export const ROLES = ['poller', 'executor', 'shipper'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** What one setting is. `placeholder` absent: a switch. */
-interface Setting<T> {
+export interface Setting<T> {
   readonly placeholder?: string;
   readonly help: string;
   /** From the text of a flag or an environment variable. */
@@ -24,56 +33,9 @@ interface Setting<T> {
   readonly fallbackHelp?: string;
   /** Never shown, and may come from a file named by the variable with `_FILE`. Not a flag: argv is public. */
   readonly secret?: boolean;
+  /** May hold a password or a token: not repeated in an error. */
+  readonly veiled?: boolean;
 }
-
-const text = z.string().min(1, 'must not be empty');
-const flag = z.union(
-  [
-    z.boolean(),
-    z.enum(['1', 'true', 'yes', '0', 'false', 'no']).transform((word) => ['1', 'true', 'yes'].includes(word)),
-  ],
-  'must be true or false',
-);
-const list = text.transform((value) =>
-  value
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== ''),
-);
-const count = (least: number, most: number): z.ZodType<number, string> =>
-  z
-    .string()
-    .regex(/^\d+$/, `must be a whole number from ${least} to ${most}`)
-    .transform(Number)
-    .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`);
-const httpUrl = text.refine(
-  (value) => /^https?:\/\//.test(value) && URL.canParse(value),
-  'must be an http:// or https:// address',
-);
-const redisUrl = text.refine(
-  (value) => (/^(redis|rediss):\/\//.test(value) ? URL.canParse(value) : value.startsWith('unix:///')),
-  'must be redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH',
-);
-const duration = text.transform((value, context) => {
-  const ms = parseDurationText(value);
-  if (ms !== null) return ms;
-  context.addIssue({ code: 'custom', message: 'must be a time such as 22s, 5m or 500ms' });
-  return z.NEVER;
-});
-const roles = list.pipe(
-  z.array(z.enum(ROLES, `must be some of ${ROLES.join(', ')}`)).min(1, 'must name a role'),
-);
-const json = text.transform((value, context): unknown => {
-  try {
-    return JSON.parse(value) as unknown;
-  } catch (error) {
-    context.addIssue({
-      code: 'custom',
-      message: `must be JSON (${error instanceof Error ? error.message : 'unreadable'})`,
-    });
-    return z.NEVER;
-  }
-});
 
 function optional<T>(definition: Setting<T>): Setting<T> {
   return definition;
@@ -87,7 +49,7 @@ function defaulted<T>(
 
 /** By camelCase key; the flag is its kebab-case, the variable its SCREAMING_SNAKE_CASE behind the prefix. */
 export const SETTINGS = {
-  url: optional({ placeholder: 'URL', help: 'address of the control plane', schema: httpUrl }),
+  url: optional({ placeholder: 'URL', help: 'address of the control plane', schema: httpUrl, veiled: true }),
   pool: defaulted({
     placeholder: 'NAME',
     help: 'pool that this machine serves',
@@ -97,13 +59,13 @@ export const SETTINGS = {
   fleet: defaulted({
     placeholder: 'NAME',
     help: 'name of the fleet; all processes with this name and Redis belong together',
-    schema: text.regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ -'),
+    schema: fleetName,
     fallback: 'default',
   }),
   roles: defaulted<readonly Role[]>({
     placeholder: 'LIST',
     help: `roles of this process: ${ROLES.join(',')}`,
-    schema: roles,
+    schema: rolesOf(ROLES),
     fallback: ROLES,
   }),
   slots: defaulted({
@@ -121,6 +83,7 @@ export const SETTINGS = {
     placeholder: 'URL',
     help: 'Redis of the fleet',
     schema: redisUrl,
+    veiled: true,
     fallbackHelp: 'an embedded Redis, all roles in this process',
   }),
   redisUsername: optional({ placeholder: 'NAME', help: 'user name at Redis', schema: text }),
@@ -145,7 +108,7 @@ export const SETTINGS = {
     placeholder: 'DIR',
     help: 'directory of runner identities',
     schema: text,
-    fallback: join(homedir(), '.boardwalk/runner'),
+    fallback: defaultIdentityDir(),
     fallbackHelp: '~/.boardwalk/runner',
   }),
   runnerId: optional({
@@ -184,7 +147,17 @@ export const SETTINGS = {
     schema: flag,
     fallback: false,
   }),
-  token: optional({ placeholder: 'TOKEN', help: 'registration token, used once', schema: text }),
+  token: optional({
+    placeholder: 'TOKEN',
+    help: 'registration token, used once',
+    schema: text,
+    veiled: true,
+  }),
+  force: defaulted<boolean>({
+    help: 'replace an identity that this machine has already',
+    schema: flag,
+    fallback: false,
+  }),
   name: defaulted({
     placeholder: 'NAME',
     help: 'display name of the runner',
@@ -222,7 +195,7 @@ export const SETTINGS = {
   lease: defaulted({
     placeholder: 'TIME',
     help: 'length of a lease',
-    schema: duration,
+    schema: durationFrom(1_000),
     fallback: 300_000,
     fallbackHelp: '300s',
   }),
@@ -235,7 +208,7 @@ export const SETTINGS = {
   script: optional({ placeholder: 'FILE', help: 'script of the model (JSON)', schema: text }),
   runs: defaulted({
     placeholder: 'N',
-    help: 'how many runs to start',
+    help: 'how many runs to start; of more than one you see the end only',
     schema: count(1, 10_000),
     fallback: 1,
   }),
@@ -273,7 +246,7 @@ export const COMMAND_SETTINGS = {
     'verbose',
     'debug',
   ],
-  register: ['url', 'token', 'name', 'labels', 'identityDir'],
+  register: ['url', 'token', 'name', 'labels', 'identityDir', 'force'],
   dev: ['host', 'json', 'input', 'script', 'runs', 'slots', 'node', 'verbose', 'debug'],
   controlPlane: ['port', 'pool', 'pollHold', 'lease'],
   keyGenerate: ['out'],
@@ -297,72 +270,4 @@ export function flagOf(name: SettingName): string {
 
 export function variableOf(name: SettingName): string {
   return ENVIRONMENT_PREFIX + name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
-}
-
-/** What a person gave, before it is checked: flags by setting name (commander's), and the environment. */
-export interface Given {
-  readonly flags: Readonly<Partial<Record<string, string | boolean>>>;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
-/**
- * The values of the named settings: a flag wins over a variable, a variable over the default.
- *
- * @throws OperatorError `SETTING_INVALID`, naming the setting where it was given, the value and what is allowed.
- */
-export function resolveSettings<const Name extends SettingName>(
-  names: readonly Name[],
-  given: Given,
-): Settings<Name> {
-  const values: Record<string, unknown> = {};
-  for (const name of names) values[name] = resolveSetting(name, given);
-  return values as Settings<Name>;
-}
-
-function resolveSetting(name: SettingName, given: Given): unknown {
-  const definition: Setting<unknown> = SETTINGS[name];
-  const source = find(name, definition, given);
-  if (source === null) return definition.fallback;
-  const parsed = definition.schema.safeParse(source.value);
-  if (parsed.success) return parsed.data;
-  const shown = definition.secret === true ? 'the value' : JSON.stringify(source.value);
-  const why = parsed.error.issues[0]?.message ?? 'is not valid';
-  throw new OperatorError('SETTING_INVALID', `${source.where}: ${shown} ${why}.`);
-}
-
-function find(
-  name: SettingName,
-  definition: Setting<unknown>,
-  given: Given,
-): { where: string; value: string | boolean } | null {
-  const fromFlag = given.flags[name];
-  if (fromFlag !== undefined && definition.secret !== true) return { where: flagOf(name), value: fromFlag };
-  const variable = variableOf(name);
-  const fromEnvironment = given.environment[variable];
-  if (fromEnvironment !== undefined && fromEnvironment !== '')
-    return { where: variable, value: fromEnvironment };
-  const file = given.environment[`${variable}_FILE`];
-  if (definition.secret !== true || file === undefined || file === '') return null;
-  return { where: `${variable}_FILE`, value: readSecretFile(`${variable}_FILE`, file) };
-}
-
-function readSecretFile(where: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    const why = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-    throw new OperatorError('SETTING_INVALID', `${where}: the file ${file} can't be read (${why}).`, {
-      cause: error,
-    });
-  }
-}
-
-/** Variables with our prefix that are no setting: a typing error that would otherwise be ignored in silence. */
-export function unknownVariables(environment: Given['environment']): readonly string[] {
-  const known = new Set<string>();
-  for (const name of Object.keys(SETTINGS) as SettingName[]) {
-    known.add(variableOf(name));
-    if ((SETTINGS[name] as Setting<unknown>).secret === true) known.add(`${variableOf(name)}_FILE`);
-  }
-  return Object.keys(environment).filter((key) => key.startsWith(ENVIRONMENT_PREFIX) && !known.has(key));
 }

@@ -18,6 +18,8 @@ import { findRedisServer, pingRedis } from './redisServer.js';
 export interface EmbeddedRedis {
   /** `unix:///…` */
   readonly url: string;
+  /** Settles only when the server ends by itself, with the error for whoever runs it. */
+  readonly died: Promise<OperatorError>;
   /** Ends the server with its data on disk and waits for it; safe to call twice. */
   stop(): Promise<void>;
 }
@@ -73,16 +75,22 @@ export async function startEmbeddedRedis(options: {
     await clean();
     throw error;
   }
-  const onDeath = (code: number | null, signal: string | null): void => {
-    // Nobody is left whom the watcher should end, and its number may soon be another's.
-    watcher.kill('SIGKILL');
-    options.log.error({ code, signal, logFile }, 'the embedded Redis ended by itself');
-  };
+  let onDeath: (code: number | null, signal: string | null) => void = () => undefined;
+  const died = new Promise<OperatorError>((resolve) => {
+    onDeath = (code, signal) => {
+      // Nobody is left whom the watcher should end, and its number may soon be another's.
+      watcher.kill('SIGKILL');
+      options.log.error({ code, signal, logFile }, 'the embedded Redis ended by itself');
+      resolve(endedByItself(signal ?? `exit code ${code}`, logFile));
+    };
+  });
   server.once('exit', onDeath);
+  if (hasEnded(server)) onDeath(server.exitCode, server.signalCode);
 
   let stopped: Promise<void> | undefined;
   return {
     url: `unix://${pathToFileURL(socket.path).pathname}`,
+    died,
     stop: () =>
       (stopped ??= (async () => {
         server.off('exit', onDeath);
@@ -213,14 +221,22 @@ function inUse(dir: string, by: string): OperatorError {
   });
 }
 
-async function startFailed(how: string, logFile: string): Promise<OperatorError> {
-  const output = await readFile(logFile, 'utf8').catch(() => '');
-  const tail = output.trim().split('\n').slice(-3).join(' | ');
+async function endedByItself(how: string, logFile: string): Promise<OperatorError> {
   return new OperatorError(
-    'EMBEDDED_REDIS_FAILED',
-    `The embedded Redis ${how}${tail === '' ? '' : `: ${tail}`}.`,
-    {
-      hint: `Its output is in ${logFile}.`,
-    },
+    'EMBEDDED_REDIS_DIED',
+    `The embedded Redis ended by itself (${how})${await lastWords(logFile)}.`,
+    { hint: `Its output is in ${logFile}. Nothing goes on without it: start again.` },
   );
+}
+
+async function startFailed(how: string, logFile: string): Promise<OperatorError> {
+  return new OperatorError('EMBEDDED_REDIS_FAILED', `The embedded Redis ${how}${await lastWords(logFile)}.`, {
+    hint: `Its output is in ${logFile}.`,
+  });
+}
+
+async function lastWords(logFile: string): Promise<string> {
+  const output = await readFile(logFile, 'utf8').catch(() => '');
+  const tail = output.trim().split('\n').slice(-3).join(' | ').replace(/\.$/, '');
+  return tail === '' ? '' : `: ${tail}`;
 }

@@ -3,6 +3,7 @@
 // readable by others, and a start that polls with a broken identity. Several identities for one pool come later.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { encodeKeySegment, isSafePathSegment } from '../contract/ids.js';
@@ -39,6 +40,11 @@ const identityFileSchema = z.object({
   name: z.string().min(1),
   created_at: z.number().int().nonnegative(),
 });
+
+/** Where identities live unless told otherwise; the reference's place. */
+export function defaultIdentityDir(): string {
+  return join(homedir(), '.boardwalk', 'runner');
+}
 
 /** @throws OperatorError `CONTROL_PLANE_URL` */
 export function identityPath({ dir, controlPlaneUrl, pool }: IdentityPlace): string {
@@ -108,6 +114,25 @@ export async function saveIdentity(dir: string, identity: Identity): Promise<str
   return path;
 }
 
+/** Who this machine is already at a control plane, in whichever pool; broken files are named with a null. */
+export async function identitiesAt(
+  place: Omit<IdentityPlace, 'pool'>,
+): Promise<readonly { readonly path: string; readonly runnerId: string | null }[]> {
+  const prefix = `${hostPart(place.controlPlaneUrl)}--`;
+  const pools = await poolsBeside(place);
+  return Promise.all(
+    pools.map(async (pool) => {
+      const path = join(place.dir, `${prefix}${pool}.json`);
+      const text = await readFile(path, 'utf8').catch(() => '');
+      try {
+        return { path, runnerId: parseIdentity(text, path, { ...place, pool }).runnerId };
+      } catch {
+        return { path, runnerId: null };
+      }
+    }),
+  );
+}
+
 function parseIdentity(text: string, path: string, place: IdentityPlace): Identity {
   let json: unknown;
   try {
@@ -135,7 +160,7 @@ function parseIdentity(text: string, path: string, place: IdentityPlace): Identi
 
 function invalid(path: string, problem: string, place: IdentityPlace): OperatorError {
   return new OperatorError('IDENTITY_INVALID', `The identity file ${path} can't be used: ${problem}.`, {
-    hint: `Register this machine again: ${registerCommand(place)}`,
+    hint: `Register this machine again: ${registerCommand(place)} --force.`,
   });
 }
 
@@ -145,12 +170,15 @@ async function missing(place: IdentityPlace, path: string): Promise<OperatorErro
   return new OperatorError(
     'IDENTITY_MISSING',
     `This machine is not registered with ${place.controlPlaneUrl} for the pool "${place.pool}" (no file ${path}).`,
-    { hint: `Register it first: ${registerCommand(place)}${known}` },
+    { hint: `Register it first: ${registerCommand(place)}.${known}` },
   );
 }
 
-/** File names of other pools at the same control plane, for a person who forgot `--pool`. */
-async function poolsBeside({ dir, controlPlaneUrl }: IdentityPlace): Promise<readonly string[]> {
+/** The file names, without their ending, of all pools at a control plane. */
+async function poolsBeside({
+  dir,
+  controlPlaneUrl,
+}: Omit<IdentityPlace, 'pool'>): Promise<readonly string[]> {
   const prefix = `${hostPart(controlPlaneUrl)}--`;
   const names = await readdir(dir).catch(() => []);
   return names
@@ -159,8 +187,9 @@ async function poolsBeside({ dir, controlPlaneUrl }: IdentityPlace): Promise<rea
     .sort();
 }
 
-function registerCommand({ controlPlaneUrl }: IdentityPlace): string {
-  return `boardwalk-fleet register --url ${controlPlaneUrl} --token <registration token>`;
+function registerCommand({ controlPlaneUrl, dir }: IdentityPlace): string {
+  const where = dir === defaultIdentityDir() ? '' : ` --identity-dir ${dir}`;
+  return `boardwalk-fleet register --url ${controlPlaneUrl} --token <registration token>${where}`;
 }
 
 /** Kubernetes mounts secrets read-only, and another user may own the file: reading it is what counts. */

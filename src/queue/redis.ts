@@ -58,15 +58,19 @@ function reconnectDelayMs(times: number): number {
 
 function reportOutages(redis: Redis, log: Logger): void {
   let down = false;
+  let wasReady = false;
   redis.on('error', (error: Error & { command?: unknown; code?: unknown }) => {
     // The library hangs the failed command on its error, for a refused login with the password; waiting commands are
     // refused with this very object.
     delete error.command;
     if (down) return;
+    // What never was can't be lost; whoever waits for the first connection says what keeps it away.
+    if (!wasReady) return log.debug({ reason: error.message, code: error.code }, 'no Redis connection yet');
     down = true;
     log.warn({ reason: error.message, code: error.code }, 'Redis connection lost, reconnecting');
   });
   redis.on('ready', () => {
+    wasReady = true;
     if (!down) return;
     down = false;
     log.info('Redis connection is back');

@@ -1,5 +1,5 @@
 // Is this Redis one that a fleet can be trusted to? Asked once at start, so that a wrong one is an error for a person
-// and not a loss weeks later: unreachable, refused, too old, or set to throw keys away when memory is short (P6).
+// and not a loss weeks later: unreachable, no Redis, refused, too old, or set to throw keys away when memory is short (P6).
 
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
@@ -9,13 +9,15 @@ import { describeRedis } from './redisAddress.js';
 const configReply = z.tuple([z.string(), z.string()]);
 const READY_TIMEOUT_MS = 5_000;
 const NEEDED_VERSION = [6, 2] as const;
+/** The client's words for a reply that is not Redis' protocol. */
+const OTHER_PROTOCOL = /ParserError|Protocol error/;
 const AUTH_REFUSED = /^(WRONGPASS|NOAUTH|NOPERM|ERR (AUTH|invalid password|Client sent AUTH))/;
 
 /**
  * Waits until Redis can be used and looks at how it is set.
  *
  * @returns warnings for a person, none when all is well.
- * @throws OperatorError `REDIS_UNREACHABLE`, `REDIS_AUTH`, `REDIS_VERSION` or `REDIS_EVICTION`
+ * @throws OperatorError `REDIS_UNREACHABLE`, `REDIS_OTHER_SERVER`, `REDIS_AUTH`, `REDIS_VERSION` or `REDIS_EVICTION`
  */
 export async function checkRedis(
   redis: Redis,
@@ -45,6 +47,7 @@ async function waitUntilReady(redis: Redis, where: string, timeoutMs: number): P
   const onError = (error: Error) => {
     lastError = error;
     if (AUTH_REFUSED.test(error.message)) settle?.(refused(where, error));
+    if (OTHER_PROTOCOL.test(`${error.name} ${error.message}`)) settle?.(otherServer(where, error));
   };
   const timer = setTimeout(() => settle?.(unreachable(where, lastError)), timeoutMs);
   redis.on('ready', onReady).on('error', onError);
@@ -59,21 +62,36 @@ async function waitUntilReady(redis: Redis, where: string, timeoutMs: number): P
 }
 
 function unreachable(where: string, cause: Error | undefined): OperatorError {
-  return new OperatorError(
-    'REDIS_UNREACHABLE',
-    `Redis at ${where} can't be reached${cause === undefined ? '' : `: ${cause.message}`}.`,
-    {
-      hint: 'Check that it runs, that the URL is right (rediss:// for TLS) and that nothing stands in between.',
-      cause,
-    },
-  );
+  const why = cause === undefined ? 'nothing answers' : reasonOf(cause);
+  return new OperatorError('REDIS_UNREACHABLE', `Redis at ${where} can't be reached: ${why}.`, {
+    hint: 'Check that it runs, that the URL is right (rediss:// for TLS) and that nothing stands in between.',
+    cause,
+  });
+}
+
+function otherServer(where: string, cause: Error): OperatorError {
+  return new OperatorError('REDIS_OTHER_SERVER', `What answers at ${where} is not a Redis.`, {
+    hint: 'Check host and port; a Redis with TLS needs rediss://.',
+    cause,
+  });
 }
 
 function refused(where: string, cause: Error): OperatorError {
-  return new OperatorError('REDIS_AUTH', `Redis at ${where} refused the login: ${cause.message}.`, {
+  if (cause.message.startsWith('NOAUTH'))
+    return new OperatorError('REDIS_AUTH', `Redis at ${where} needs a password.`, {
+      hint: 'Set BOARDWALK_FLEET_REDIS_PASSWORD or BOARDWALK_FLEET_REDIS_PASSWORD_FILE.',
+      cause,
+    });
+  return new OperatorError('REDIS_AUTH', `Redis at ${where} refused the login: ${reasonOf(cause)}.`, {
     hint: 'Check the user and the password, also in the password file.',
     cause,
   });
+}
+
+/** A name that is refused on each of its addresses comes as an error without words. */
+function reasonOf(error: Error & { readonly code?: string }): string {
+  const words = error.message === '' ? (error.code ?? error.name) : error.message;
+  return words.replace(/\.$/, '');
 }
 
 async function readInfo(redis: Redis): Promise<ReadonlyMap<string, string> | undefined> {

@@ -140,9 +140,6 @@ async function pipe(round: number): Promise<{ perSecond: number; requests: numbe
     onFatal: (error) => {
       throw error;
     },
-    onDrain: () => undefined,
-    onOnline: () => undefined,
-    onAttemptEnd: () => undefined,
   });
   const began = performance.now();
   await roles.start();

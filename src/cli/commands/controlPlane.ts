@@ -12,6 +12,7 @@ export const runControlPlane: CommandRun<SettingOf<'controlPlane'>> = async (val
   try {
     const { url, registrationToken, adminToken } = await server.start();
     const line = { url, registration_token: registrationToken, admin_token: adminToken };
+    shutdown.serving();
     terminal.stdout.write(`${JSON.stringify(line)}\n`);
     return await shutdown.asked;
   } finally {

@@ -2,14 +2,23 @@
 
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { OperatorError } from '../../contract/operatorError.js';
+import type { OperatorError } from '../../contract/operatorError.js';
 import { readIdentity, type Identity } from '../../poller/identity.js';
 import { openLog } from '../log.js';
+import { usableDirectory } from '../directories.js';
 import { openEmbeddedFleet, openRemoteFleet, type OpenedFleet } from '../openedFleet.js';
-import { EXIT, type CommandRun } from '../program.js';
+import { checkNode } from '../nodeCheck.js';
+import {
+  EXIT,
+  requireGiven,
+  sayError,
+  type CommandRun,
+  type MissingFlag,
+  type Terminal,
+} from '../program.js';
 import { Roles } from '../roles.js';
 import { ROLES, type SettingOf, type Settings } from '../settings.js';
-import { watchSignals, type Shutdown } from '../shutdown.js';
+import { HURRY_MS, watchSignals, whenAborted, type Shutdown } from '../shutdown.js';
 import { packageVersion } from '../version.js';
 
 type StartSettings = Settings<SettingOf<'start'>>;
@@ -19,13 +28,24 @@ export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, t
     level: values.verbose || values.debug ? 'debug' : 'info',
     stream: terminal.stderr,
   });
-  checkSandbox(values);
+  requireGiven(missingOf(values));
   const identity = values.roles.includes('poller') ? await findIdentity(values) : undefined;
   const workDir = values.workDir ?? join(values.identityDir, 'work');
   const shutdown = watchSignals();
   try {
+    if (values.roles.includes('executor')) {
+      const tooOld = await checkNode(values.node);
+      if (tooOld !== null) log.warn(tooOld);
+      await usableDirectory(
+        workDir,
+        'work directory',
+        'Name a directory that you may write to with --work-dir.',
+      );
+    }
     const opened = await open(values, workDir, log);
     try {
+      // A signal before anything was claimed: there is nothing to drain.
+      if (shutdown.signalled) return EXIT.secondSignal;
       return await serve({
         values,
         identity,
@@ -33,7 +53,7 @@ export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, t
         log,
         opened,
         shutdown,
-        environment: terminal.environment,
+        terminal,
       });
     } finally {
       await opened.close();
@@ -43,55 +63,69 @@ export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, t
   }
 };
 
-function checkSandbox(values: StartSettings): void {
-  if (!values.roles.includes('executor') || values.host) return;
-  throw new OperatorError(
-    'SANDBOX_UNAVAILABLE',
-    'This version executes programs as processes of this machine only.',
-    {
-      hint: 'Pass --host to accept that: programs are then not isolated from this machine. Or leave the executor out with --roles.',
-    },
-  );
+/** All at once: a person who starts for the first time should not be sent back once a flag. */
+export function missingOf({
+  roles,
+  url,
+  host,
+  redisUrl,
+  fleetKeyFile,
+  runnerId,
+  runnerToken,
+}: StartSettings): readonly MissingFlag[] {
+  const missing: MissingFlag[] = [];
+  if (roles.includes('poller') && url === undefined)
+    missing.push({
+      flag: '--url',
+      why: 'the poller needs the address of the control plane',
+      advice: 'Give --url URL, the address of the control plane, or leave the poller out with --roles.',
+    });
+  if (roles.includes('executor') && !host)
+    missing.push({
+      flag: '--host',
+      why: 'this version executes programs as processes of this machine only',
+      advice:
+        'Pass --host to accept that programs are not isolated from this machine, or leave the executor out with --roles.',
+    });
+  if (roles.length < ROLES.length && redisUrl === undefined)
+    missing.push({
+      flag: '--redis-url',
+      why: 'single roles meet in a Redis of their own',
+      advice: 'Give --redis-url URL, or all roles to one process.',
+    });
+  if (redisUrl !== undefined && fleetKeyFile === undefined)
+    missing.push({
+      flag: '--fleet-key-file',
+      why: 'credentials must be sealed before they reach Redis',
+      advice:
+        'Make a key with `boardwalk-fleet key generate --out FILE` and give it to every process with --fleet-key-file FILE.',
+    });
+  if (roles.includes('poller') && (runnerId === undefined) !== (runnerToken === undefined))
+    missing.push({
+      flag: runnerId === undefined ? '--runner-id' : 'BOARDWALK_FLEET_RUNNER_TOKEN',
+      why: 'a runner id and a runner token are good only together',
+      advice:
+        'Set BOARDWALK_FLEET_RUNNER_ID and BOARDWALK_FLEET_RUNNER_TOKEN (or BOARDWALK_FLEET_RUNNER_TOKEN_FILE).',
+    });
+  return missing;
 }
 
 async function findIdentity(values: StartSettings): Promise<Identity> {
-  const { url, pool, identityDir, runnerId, runnerToken } = values;
-  if (url === undefined)
-    throw new OperatorError(
-      'SETTING_MISSING',
-      '--url is missing: the poller needs the address of the control plane.',
-      {
-        hint: 'Give --url URL, or leave the poller out with --roles.',
-      },
-    );
-  if (runnerToken === undefined && runnerId === undefined)
-    return readIdentity({ dir: identityDir, controlPlaneUrl: url, pool });
+  const { url = '', pool, identityDir, runnerId, runnerToken } = values;
   if (runnerToken === undefined || runnerId === undefined)
-    throw new OperatorError('SETTING_MISSING', 'A runner id and a runner token are good only together.', {
-      hint: 'Set BOARDWALK_FLEET_RUNNER_ID and BOARDWALK_FLEET_RUNNER_TOKEN (or BOARDWALK_FLEET_RUNNER_TOKEN_FILE).',
-    });
+    return readIdentity({ dir: identityDir, controlPlaneUrl: url, pool });
   return { runnerId, runnerToken, controlPlaneUrl: url, pool, name: runnerId, createdAtMs: Date.now() };
 }
 
 async function open(values: StartSettings, workDir: string, log: Logger): Promise<OpenedFleet> {
-  const { redisUrl } = values;
-  if (redisUrl !== undefined) return openRemoteFleet({ ...values, redisUrl }, log);
-  if (values.roles.length < ROLES.length)
-    throw new OperatorError(
-      'SETTING_MISSING',
-      '--redis-url is missing: single roles meet in a Redis of their own.',
-      {
-        hint: 'Give --redis-url URL, or all roles to one process.',
-      },
-    );
+  const { redisUrl, fleetKeyFile } = values;
+  if (redisUrl !== undefined && fleetKeyFile !== undefined)
+    return openRemoteFleet({ ...values, redisUrl, fleetKeyFile }, log);
   log.warn(
     'no --redis-url: an embedded Redis and all roles run in this process; a second machine can not join it',
   );
   return openEmbeddedFleet(values.fleet, join(workDir, 'redis'), log);
 }
-
-/** What is left for hand-backs and the batches in flight after a second signal. */
-const HURRY_MS = 10_000;
 
 interface Serving {
   readonly values: StartSettings;
@@ -100,7 +134,7 @@ interface Serving {
   readonly log: Logger;
   readonly opened: OpenedFleet;
   readonly shutdown: Shutdown;
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly terminal: Terminal;
 }
 
 async function serve({
@@ -110,9 +144,13 @@ async function serve({
   log,
   opened,
   shutdown,
-  environment,
+  terminal,
 }: Serving): Promise<number> {
   let fatal: OperatorError | undefined;
+  const onFatal = (error: OperatorError): void => {
+    fatal ??= error;
+    shutdown.ask(EXIT.failed);
+  };
   const roles = await Roles.make({
     roles: values.roles,
     fleet: opened.fleet,
@@ -125,11 +163,8 @@ async function serve({
     node: values.node,
     debug: values.debug,
     shipperConcurrency: values.shipperConcurrency,
-    environment,
-    onFatal: (error) => {
-      fatal = error;
-      shutdown.ask(EXIT.failed);
-    },
+    environment: terminal.environment,
+    onFatal,
     onDrain: () => {
       log.info('the control plane asks for a drain');
       shutdown.ask(EXIT.done);
@@ -147,9 +182,17 @@ async function serve({
     log.warn('second signal: running attempts are handed back');
     void roles.stop(performance.now() + HURRY_MS);
   };
-  shutdown.hurried.addEventListener('abort', hurry, { once: true });
+  void opened.died.then((error) => {
+    onFatal(error);
+    // Attempts that still run can't tell anybody what comes of them.
+    void roles.stop(performance.now());
+    shutdown.lastResort(EXIT.failed, () => sayError(error, terminal.stderr));
+  });
+  shutdown.serving();
+  whenAborted(shutdown.hurried, hurry);
   try {
-    await roles.start();
+    // Whoever ends us while the roles start doesn't wait for them.
+    await Promise.race([roles.start(), shutdown.asked]);
     const exitCode = await shutdown.asked;
     log.info('draining: running attempts finish and their events are shipped');
     await roles.stop(performance.now() + values.drainTimeout);

@@ -54,7 +54,11 @@ export class HttpServer {
     await new Promise<void>((resolve, reject) => {
       // Stays: without a listener an accept that fails later (too many open files) would end the process.
       this.#server.on('error', (cause) => {
-        const message = `The control plane can't listen on ${HOST}:${port}.`;
+        const why = 'code' in cause ? String(cause.code) : cause.message;
+        const message =
+          why === 'EADDRINUSE'
+            ? `The control plane can't listen on ${HOST}:${port}: the port is in use.`
+            : `The control plane can't listen on ${HOST}:${port} (${why}).`;
         reject(
           new OperatorError('PORT_UNAVAILABLE', message, {
             hint: 'Choose another port, or 0 for any.',

@@ -42,12 +42,31 @@ describe('the command line', () => {
     ['a wrong type', ['start', '--slots', 'many'], 2, '--slots: "many" must be a whole number'],
     ['a missing flag', ['register', '--token', 'x'], 2, '--url is missing'],
     ['a missing address', ['start', '--host'], 2, '--url is missing'],
-    ['no sandbox', ['start', '--roles', 'executor', '--redis-url', 'redis://127.0.0.1:1'], 1, '--host'],
+    ['no sandbox', ['start', '--roles', 'executor', '--redis-url', 'redis://127.0.0.1:1'], 2, '--host'],
+    ['nothing given at all', ['start'], 2, '--url, --host are missing'],
+    [
+      'a database that is none',
+      ['start', '--redis-url', 'redis://host/abc'],
+      2,
+      '--redis-url: the value must be',
+    ],
+    [
+      'a variable that can not be one',
+      ['dev', '.', '--env', '1=x'],
+      2,
+      '--env: the name before the = must be',
+    ],
+    [
+      'a secret without a value',
+      ['dev', '.', '--secret', 'hush'],
+      2,
+      '--secret: the value must be NAME=VALUE',
+    ],
     ['single roles without Redis', ['start', '--roles', 'shipper'], 2, '--redis-url is missing'],
     [
       'no fleet key',
       ['start', '--roles', 'shipper', '--redis-url', 'redis://127.0.0.1:1'],
-      1,
+      2,
       'key generate',
     ],
   ])('names what is wrong for %s', async (_what, args, exitCode, words) => {
@@ -82,7 +101,8 @@ describe('the command line', () => {
       stderr: expect.stringContaining("can't be read (ENOENT)") as string,
     });
     const broken = await runProgram([...shipper, '--fleet-key-file', join(dir, 'bad.key')]);
-    expect(broken.code).toBe(1);
+    expect(broken.code).toBe(2);
+    expect(broken.stderr).toContain(join(dir, 'bad.key'));
     expect(broken.stderr).not.toContain('no key at all');
     await runProgram(['key', 'generate', '--out', join(dir, 'good.key')]);
     const gone = [

@@ -162,7 +162,7 @@ describe('dev', () => {
     [
       'has an entry outside',
       { 'workflow.jsonc': '{ "slug": "t", "triggers": [{ "kind": "manual" }], "entry": "../x.mjs" }' },
-      'entry must be a path inside',
+      'entry: must be a path inside',
     ],
     [
       'has a wrong dev.json',

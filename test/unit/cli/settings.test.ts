@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseDurationText } from '../../../src/cli/durations.js';
-import { flagOf, resolveSettings, unknownVariables, variableOf } from '../../../src/cli/settings.js';
+import { resolveSettings, unknownVariables } from '../../../src/cli/givenSettings.js';
+import { flagOf, variableOf } from '../../../src/cli/settings.js';
 
 describe('a setting', () => {
   it('is a flag and a variable of the same name', () => {
@@ -34,9 +35,28 @@ describe('a setting', () => {
     ['redisUrl', 'http://host', 'must be redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH'],
     ['pollHold', '22', 'must be a time such as 22s, 5m or 500ms'],
     ['input', '{', 'must be JSON'],
+    ['redisUrl', 'redis://host/abc', '--redis-url: the value must be redis://HOST:PORT'],
+    ['pollHold', '1000h', 'must be at most 596h'],
+    ['lease', '1000h', 'must be at most 596h'],
+    ['lease', '0s', 'must be at least 1000 ms'],
+    ['url', 'https://cp.example/?org=1', 'must not hold a query or a fragment'],
     ['fleet', 'a b', 'must be 1 to 64 of'],
+    ['fleet', '.hidden', 'begin with a letter or a digit'],
   ] as const)('%s that is %j is refused in words', (name, value, words) => {
     expect(() => resolveSettings([name], { flags: { [name]: value }, environment: {} })).toThrow(words);
+  });
+
+  it.each([
+    ['redisUrl', 'redis//user:s3cretpw@host'],
+    ['redisUrl', 'redis://user:s3cretpw/x@host'],
+    ['redisUrl', 'redis://user:s3cretpw%@host'],
+    ['url', 'https://bob:s3cretpw@cp.example'],
+    ['url', 'cp.example/bob:s3cretpw@'],
+  ] as const)('%s is refused as %j without a word of the password in it', (name, value) => {
+    const refuse = (): unknown =>
+      resolveSettings([name], { flags: {}, environment: { [variableOf(name)]: value } });
+    expect(refuse).toThrow(expect.objectContaining({ usage: true }));
+    expect(refuse).not.toThrow('s3cretpw');
   });
 
   it('says where a wrong value was given', () => {
