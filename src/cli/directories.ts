@@ -7,6 +7,8 @@ import { dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../contract/operatorError.js';
 
 const PRIVATE_MODE = 0o700;
+/** The sockets of runs lie below it, and a socket's path may have 103 bytes. */
+const LONGEST_TEMPORARY = 79;
 
 /**
  * Makes a directory with those above it, and sees that it can be written to.
@@ -25,6 +27,12 @@ export async function usableDirectory(dir: string, what: string, hint: string): 
 
 /** A new directory for one command, removed by whoever made it. @throws OperatorError `DIRECTORY_UNUSABLE` */
 export async function temporaryDirectory(prefix: string): Promise<string> {
+  if (Buffer.byteLength(tmpdir()) > LONGEST_TEMPORARY)
+    throw new OperatorError(
+      'DIRECTORY_UNUSABLE',
+      `The directory for temporary files ${tmpdir()} has too long a name for sockets.`,
+      { hint: `Set TMPDIR to a directory of at most ${LONGEST_TEMPORARY} bytes, for example /tmp.` },
+    );
   try {
     return await mkdtemp(join(tmpdir(), prefix));
   } catch (cause) {

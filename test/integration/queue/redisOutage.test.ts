@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { createConnection, createServer, type Socket } from 'node:net';
+import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openFleet, type Fleet, type RunsConsumer, type TakenRun } from '../../../src/queue/fleet.js';
 import { checkRedis, closeRedis, openRedis } from '../../../src/queue/redis.js';
@@ -229,13 +229,30 @@ describe('a Redis that a fleet cannot be trusted to', () => {
 
   it('is one that refuses the login, whose password nobody gets to see', async () => {
     const redis = await ownRedis({ args: ['--requirepass', 'right-password'] });
-    await expect(checked(redis)).rejects.toMatchObject({ code: 'REDIS_AUTH' });
+    await expect(checked(redis)).rejects.toMatchObject({
+      code: 'REDIS_AUTH',
+      message: expect.stringContaining('needs a password') as string,
+      hint: expect.stringContaining('BOARDWALK_FLEET_REDIS_PASSWORD') as string,
+    });
     const refusal: unknown = await checked(redis, { password: 'wrong-password' }).catch(
       (error: unknown) => error,
     );
     expect(refusal).toMatchObject({ code: 'REDIS_AUTH' });
     expect(deepText(refusal)).not.toContain('wrong-password');
     expect(await checked(redis, { password: 'right-password' })).toHaveLength(1);
+  });
+
+  it('is none at all: another server answers there', async () => {
+    const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    cleanUps.push(() => Promise.resolve(server.close()));
+    const { port } = server.address() as AddressInfo;
+    const client = openRedis(
+      { url: `redis://127.0.0.1:${port}` },
+      { use: 'commands', log: silent, name: 'check' },
+    );
+    cleanUps.push(() => closeRedis(client));
+    await expect(checkRedis(client)).rejects.toMatchObject({ code: 'REDIS_OTHER_SERVER' });
   });
 
   it('is one that throws keys away when memory is short (P6)', async () => {

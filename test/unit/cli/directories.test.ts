@@ -1,8 +1,8 @@
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { usableDirectory } from '../../../src/cli/directories.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { temporaryDirectory, usableDirectory } from '../../../src/cli/directories.js';
 
 describe('a directory that a command needs', () => {
   let root = '';
@@ -31,5 +31,22 @@ describe('a directory that a command needs', () => {
     await writeFile(join(root, 'file'), '');
     await expect(usable(join(root, 'file'))).rejects.toMatchObject({ code: 'DIRECTORY_UNUSABLE' });
     await expect(usable(join(root, 'file/x'))).rejects.toMatchObject({ code: 'DIRECTORY_UNUSABLE' });
+  });
+});
+
+describe('the directory for temporary files', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  it.each([
+    ['/no/such/place', "can't be used (ENOENT)"],
+    [`/tmp/${'long'.repeat(20)}`, 'has too long a name for sockets'],
+  ])('that is %s is refused by the name of its variable', async (dir, words) => {
+    vi.stubEnv('TMPDIR', dir);
+    await expect(temporaryDirectory('bwf-test-')).rejects.toMatchObject({
+      message: expect.stringContaining(words) as string,
+      hint: expect.stringContaining('TMPDIR') as string,
+    });
   });
 });
