@@ -1,6 +1,7 @@
 // The one HTTP client towards the control plane: one dispatcher, named timeouts, one retry policy, bounded answers.
 // Guards against calls that hang, bodies that nobody reads, hot retries, and (`redirect`) a body or a bearer that follows
-// a redirect to another origin. It leaves out what statuses mean (poolClient, runClient) and proxies, which will be one more option.
+// a redirect to another origin. It leaves out what statuses mean (poolClient, runClient) and proxies, which will be one
+// more option.
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { Agent, type Dispatcher } from 'undici';

@@ -33,9 +33,6 @@ const roles = await Roles.make({
   environment: process.env,
   lockTiming: { lockMs: 3_000, renewMs: 450, marginMs: 900 },
   onFatal: () => undefined,
-  onDrain: () => undefined,
-  onOnline: () => undefined,
-  onAttemptEnd: () => undefined,
 });
 const shutdown = watchSignals();
 shutdown.hurried.addEventListener('abort', () => void roles.stop(performance.now() + 2_000));
