@@ -10,7 +10,7 @@ const configReply = z.tuple([z.string(), z.string()]);
 const READY_TIMEOUT_MS = 5_000;
 const NEEDED_VERSION = [6, 2] as const;
 /** The client's words for a reply that is not Redis' protocol. */
-const OTHER_PROTOCOL = /ParserError|Protocol error/;
+const OTHER_PROTOCOL = /Unknown RESP type|ParserError|Protocol error/;
 const AUTH_REFUSED = /^(WRONGPASS|NOAUTH|NOPERM|ERR (AUTH|invalid password|Client sent AUTH))/;
 
 /**
