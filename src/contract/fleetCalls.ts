@@ -11,7 +11,15 @@ import { isRecord } from './json.js';
  */
 export const AGENT_HEADER = 'boardwalk-fleet-agent';
 
+/** Why a run is to stop before its end. */
 export type StopReason = 'cancelled' | 'credit_exhausted';
+
+/** Output of the finalize of a stopped run (protocol/run-control.md 4.3), whoever sends it. */
+export function stoppedOutput(reason: StopReason): {
+  readonly error: { readonly code: string; readonly reason: StopReason; readonly message: string };
+} {
+  return { error: { code: 'RUN_ABORTED', reason, message: `Run stopped: ${reason}` } };
+}
 
 export type WatchLine =
   /** How long the sandbox may go on without another line. Sent at once, then at least every second. */

@@ -132,7 +132,7 @@ export function readHeartbeatResponse(body: unknown): HeartbeatResponse {
 }
 
 /** The entries that can be used, of a claim's registry or of an answer of `inference/providers`. */
-export function readByoProviders(value: unknown): ByoProvider[] {
+function readByoProviders(value: unknown): ByoProvider[] {
   if (!Array.isArray(value)) return [];
   return value.map((entry) => parseLenient(byoProviderSchema, entry)).filter((entry) => entry !== null);
 }

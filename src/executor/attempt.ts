@@ -4,6 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
+import { stoppedOutput, type StopReason } from '../contract/fleetCalls.js';
 import type { RunClaim } from '../contract/runControl.js';
 import type { PlatformHttp } from '../platform/http.js';
 import { RunClient } from '../platform/runClient.js';
@@ -17,7 +18,7 @@ import type { LaneFinalize } from './gateway/finalize.js';
 import type { Gateway } from './gateway/server.js';
 import type { LeaseLinger } from './leaseLinger.js';
 import { AttemptLock } from './lock.js';
-import { claimRunLease, type RunLease, type RunLeaseTiming, type StopReason } from './runLease.js';
+import { claimRunLease, type RunLease, type RunLeaseTiming } from './runLease.js';
 import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
 import type { SandboxKind } from './sandbox/sandbox.js';
 import type { StartTrouble } from './startTrouble.js';
@@ -264,12 +265,7 @@ export class Attempt {
       case 'finalized':
         return this.#complete(end.status);
       case 'stopped':
-        return this.#finalize({
-          status: 'failed',
-          output: {
-            error: { code: 'RUN_ABORTED', reason: end.reason, message: `Run stopped: ${end.reason}` },
-          },
-        });
+        return this.#finalize({ status: 'failed', output: stoppedOutput(end.reason) });
       case 'ended':
         return this.#settleEnded(end.end);
       case 'fenced':

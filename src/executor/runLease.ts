@@ -5,13 +5,11 @@
 
 import type { Logger } from 'pino';
 import { RUN_LEASE_SECONDS } from '../contract/callPolicy.js';
+import type { StopReason } from '../contract/fleetCalls.js';
 import type { RunClaim } from '../contract/runControl.js';
 import { CALL_DEADLINE_MS, type RunClient } from '../platform/runClient.js';
 import type { Clocks } from './fence.js';
 import { pause } from '../waiting/waiting.js';
-
-/** Why a run is to stop before its end; the words of protocol/run-control.md 4.3. */
-export type StopReason = 'cancelled' | 'credit_exhausted';
 
 export interface RunLeaseTiming {
   /** The longest pause between renewals; a shorter lease is renewed at a third of what is left (R22). */

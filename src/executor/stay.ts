@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
+import type { StopReason } from '../contract/fleetCalls.js';
 import type { HandOver } from '../contract/handOver.js';
 import type { RunClaim } from '../contract/runControl.js';
 import type { PlatformHttp } from '../platform/http.js';
@@ -17,7 +18,7 @@ import type { Fence, FenceReason } from './fence.js';
 import { Door } from './gateway/door.js';
 import type { LaneFinalize } from './gateway/finalize.js';
 import type { Gateway, OpenDoor } from './gateway/server.js';
-import type { RunLease, StopReason } from './runLease.js';
+import type { RunLease } from './runLease.js';
 import { sandboxEnvironment } from './sandbox/environment.js';
 import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
 import {

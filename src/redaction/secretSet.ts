@@ -9,13 +9,12 @@ export const MIN_SECRET_CHARS = 4;
 export interface SecretMatch {
   readonly start: number;
   readonly end: number;
-  readonly label: string | undefined;
 }
 
 export class SecretSet {
   readonly #values = new Set<string>();
-  /** What is searched for: the values and their other spellings, with the label of their value. */
-  readonly #needles = new Map<string, string | undefined>();
+  /** What is searched for: the values and their other spellings. */
+  readonly #needles = new Set<string>();
   #search: Search | undefined;
 
   get size(): number {
@@ -25,15 +24,13 @@ export class SecretSet {
   /**
    * Remembers a value. Its trimmed form and its form inside a JSON string count too: a secret read from a file ends with
    * a line break, and one that holds quotes or line breaks is printed with escapes.
-   *
-   * @param label what the secret is called, for replacements that say so
    */
-  add(value: string, label?: string): void {
+  add(value: string): void {
     if (value.length < MIN_SECRET_CHARS || this.#values.has(value)) return;
     this.#values.add(value);
     const trimmed = value.trim();
     for (const text of [value, trimmed, insideJson(value), insideJson(trimmed)]) {
-      if (text.length >= MIN_SECRET_CHARS && !this.#needles.has(text)) this.#needles.set(text, label);
+      if (text.length >= MIN_SECRET_CHARS) this.#needles.add(text);
     }
     this.#search = undefined;
   }
@@ -46,9 +43,8 @@ export class SecretSet {
       pattern.lastIndex = from;
       const found = pattern.exec(text);
       if (found === null) return;
-      const [secret] = found;
       from = found.index + 1;
-      yield { start: found.index, end: found.index + secret.length, label: this.#needles.get(secret) };
+      yield { start: found.index, end: found.index + found[0].length };
     }
   }
 
@@ -60,7 +56,7 @@ export class SecretSet {
   }
 
   #searching(): Search {
-    return (this.#search ??= buildSearch([...this.#needles.keys()]));
+    return (this.#search ??= buildSearch([...this.#needles]));
   }
 }
 

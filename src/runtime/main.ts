@@ -55,7 +55,7 @@ async function leave(code: number): Promise<void> {
 
 async function main(): Promise<void> {
   const handOver = parseHandOver(await readHandOverLine(process.stdin));
-  secrets.add(handOver.gateway.bearer, 'gateway');
+  secrets.add(handOver.gateway.bearer);
   const control = new Control({
     ...handOver.gateway,
     runId: handOver.runId,

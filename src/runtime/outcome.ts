@@ -1,7 +1,7 @@
 // How a run ended, and the finalize that says so (protocol/run-control.md 4.3). Losing the run is no outcome: then
 // nothing is said at all.
 
-import type { StopReason } from '../contract/fleetCalls.js';
+import { stoppedOutput, type StopReason } from '../contract/fleetCalls.js';
 import type { FinalizeBody, RunError } from '../contract/runControl.js';
 
 export type Outcome =
@@ -16,10 +16,7 @@ export function finalizeBody(outcome: Outcome, workerId: string): FinalizeBody {
       return { status: 'completed', output: outcome.value, workerId };
     case 'failed':
       return { status: 'failed', output: { error: outcome.error }, workerId };
-    case 'aborted': {
-      const { reason } = outcome;
-      const error = { code: 'RUN_ABORTED', reason, message: `Run stopped: ${reason}` };
-      return { status: 'failed', output: { error }, workerId };
-    }
+    case 'aborted':
+      return { status: 'failed', output: stoppedOutput(outcome.reason), workerId };
   }
 }

@@ -34,7 +34,7 @@ export class Secrets {
     switch (answer.status) {
       case 200: {
         const { value } = readSecret(jsonOf(call.name, answer.body));
-        known.add(value, name);
+        known.add(value);
         return value;
       }
       case 404:
