@@ -81,7 +81,10 @@ export async function executeProgram(entryPath: string, run: RunningRun): Promis
       groups: run.groups,
       onStop: (listener) => stop.onStop(listener),
     });
-    if (end.kind === 'failed') return { kind: 'failed', error: curate(end.thrown, secrets) };
+    if (end.kind === 'failed') {
+      if (handOver.debug && report.stack !== undefined) log(`the program failed: ${report.stack}`);
+      return { kind: 'failed', error: curate(end.thrown, secrets) };
+    }
     const { value } = end;
     // null makes no row.
     if (stop.reason === undefined && value !== null && value !== undefined) {

@@ -8,6 +8,7 @@ import { RunFailure, type Thrown } from './runFailure.js';
 export class ProgramReport {
   #value: { readonly value: unknown } | undefined;
   #thrown: Thrown | undefined;
+  #stack: string | undefined;
 
   /** A second value replaces the first. @throws RunFailure `VALIDATION_FAILED` */
   returned(value: unknown): void {
@@ -17,12 +18,18 @@ export class ProgramReport {
   }
 
   threw(params: UnknownRecord): void {
-    const { name, code, message, hint } = params;
+    const { name, code, message, hint, stack } = params;
+    this.#stack = typeof stack === 'string' ? stack : undefined;
     this.#thrown = { name, code, message, hint };
   }
 
   get value(): { readonly value: unknown } | undefined {
     return this.#value;
+  }
+
+  /** Where it was thrown, for a log; it never leaves with the run's error. */
+  get stack(): string | undefined {
+    return this.#stack;
   }
 
   get thrown(): Thrown | undefined {

@@ -59,13 +59,15 @@ function freezeDeep(value: unknown): unknown {
 function describe(thrown: unknown): Record<string, unknown> {
   try {
     if (typeof thrown !== 'object' || thrown === null) return { message: String(thrown) };
-    const { name, code, message, hint, data } = thrown as Record<string, unknown>;
+    const { name, code, message, hint, data, stack } = thrown as Record<string, unknown>;
     const dataHint = isRecord(data) ? data['hint'] : undefined;
     const described = {
       name,
       code,
       message: typeof message === 'string' ? message : JSON.stringify(thrown),
       hint: typeof hint === 'string' && hint !== '' ? hint : dataHint,
+      // For the log of a runtime that is debugged; never part of the run's error.
+      stack,
     };
     const texts = Object.entries(described).filter(
       (entry): entry is [string, string] => typeof entry[1] === 'string',
@@ -89,6 +91,8 @@ async function main(): Promise<never> {
   const client = await host();
   Reflect.deleteProperty(process.env, 'BOARDWALK_HOST_SOCK');
   relayConsole(client);
+  // An author wants to read the lines of the source, not those of a bundle.
+  process.setSourceMapsEnabled(true);
   let failing = false;
   const fail = async (thrown: unknown): Promise<never> => {
     if (failing) return process.exit(1);

@@ -27,6 +27,17 @@ describe('a program that fails', () => {
     expect(error).toEqual({ code: 'OUT_OF_STOCK', message: 'no stock', hint: 'order more' });
   });
 
+  test('tells where only to the log of a runtime that is debugged', async () => {
+    const source = `export default function run() { return deep(); }\nfunction deep() { throw new Error('no'); }`;
+    const told = async (debug: boolean) => {
+      const { stderr, gateway } = await finishedRun({ source, handOver: { debug } });
+      expect(JSON.stringify([gateway.finalizes, gateway.rows])).not.toContain('index.mjs');
+      return stderr;
+    };
+    expect(await told(true)).toMatch(/Error: no +at deep \(.*index\.mjs:2:/);
+    expect(await told(false)).not.toContain('index.mjs');
+  });
+
   test('with an ordinary error gets the name of the error as its code', async () => {
     const { error } = await failure({ source: `export default async () => null.x` });
     expect(error).toMatchObject({ code: 'TypeError', message: containing('null') });
