@@ -2,6 +2,7 @@
 // else (a port that isn't one, a password with a slash in it) and against a password that shows up in a message.
 // Sentinel and cluster will be further settings here; nothing else needs to know.
 
+import { isIP } from 'node:net';
 import type { RedisOptions } from 'ioredis';
 import { OperatorError } from '../contract/operatorError.js';
 
@@ -47,13 +48,14 @@ function socketAddress(url: URL): ConnectionOptions {
 
 function networkAddress(url: URL, settings: RedisSettings): ConnectionOptions {
   if (url.hostname === '') throw invalidUrl('It names no host.');
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const tls = url.protocol === 'rediss:' || settings.tls !== undefined;
   return {
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    host,
     port: url.port === '' ? DEFAULT_PORT : Number(url.port),
     db: database(url.pathname.replace(/^\//, '')),
-    // The certificate is checked against the name that was asked for, unless another is set.
-    ...(tls ? { tls: { servername: url.hostname, ...settings.tls } } : {}),
+    // The certificate is checked against the name that was asked for, unless another is set; TLS knows names only.
+    ...(tls ? { tls: { ...(isIP(host) === 0 ? { servername: host } : {}), ...settings.tls } } : {}),
   };
 }
 

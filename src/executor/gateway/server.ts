@@ -85,7 +85,7 @@ export class Gateway {
         'GATEWAY_SOCKET_DIR',
         `The socket directory ${socketDir} has too long a path.`,
         {
-          hint: `A Unix socket's path may have ${SOCKET_PATH_BYTES} bytes. Choose a shorter work directory.`,
+          hint: `A Unix socket's path may have ${SOCKET_PATH_BYTES} bytes. Set TMPDIR to a directory with a shorter path.`,
         },
       );
     }

@@ -33,6 +33,9 @@ describe('the address of Redis', () => {
       tls: { ca: 'PEM', servername: 'name' },
     });
     expect(redisAddress({ url: 'redis://host' })).not.toHaveProperty('tls');
+    // An address is no name that TLS could send; the certificate is checked against it all the same.
+    expect(redisAddress({ url: 'rediss://127.0.0.1' })).toMatchObject({ host: '127.0.0.1', tls: {} });
+    expect(redisAddress({ url: 'rediss://[::1]' })).not.toHaveProperty('tls.servername');
   });
 
   it.each([
