@@ -6,10 +6,8 @@ import { z } from 'zod';
 import { OperatorError } from '../contract/operatorError.js';
 import { FleetKeys } from '../queue/keys.js';
 import { redisAddress } from '../queue/redisAddress.js';
+import { LONGEST_TIMER_MS } from '../waiting/waiting.js';
 import { parseDurationText } from './durations.js';
-
-/** What `setTimeout` can count: a longer time would be over at once. */
-const LONGEST_MS = 2_147_483_647;
 
 export const text = z.string().min(1, 'must not be empty');
 
@@ -78,7 +76,7 @@ export const durationFrom = (leastMs: number): z.ZodType<number, string> =>
         ? 'must be a time such as 22s, 5m or 500ms'
         : ms < leastMs
           ? `must be at least ${leastMs} ms`
-          : ms > LONGEST_MS
+          : ms > LONGEST_TIMER_MS
             ? 'must be at most 596h'
             : null;
     if (ms !== null && why === null) return ms;

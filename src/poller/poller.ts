@@ -8,7 +8,7 @@ import type { Offer } from '../contract/pool.js';
 import type { Random } from '../platform/backoff.js';
 import type { PoolClient } from '../platform/poolClient.js';
 import type { Fleet } from '../queue/fleet.js';
-import { waitFor } from '../waiting/waiting.js';
+import { LONGEST_TIMER_MS, waitFor } from '../waiting/waiting.js';
 import { enqueueClaim, type WonClaim } from './enqueue.js';
 import { FailureLog } from './failureLog.js';
 import type { Identity } from './identity.js';
@@ -39,9 +39,6 @@ export type PollerEnd =
 
 /** For the first write to Redis. */
 const START_WAIT_MS = 15_000;
-
-/** What `setTimeout` can count. */
-const LONGEST_TIMER_MS = 2_147_483_647;
 
 /** A permit that is older than this when the offer comes is asked for again. */
 const PERMIT_AGE_MS = 250;

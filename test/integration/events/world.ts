@@ -2,7 +2,6 @@
 // whose lanes are filled as the gateway fills them.
 
 import { randomUUID } from 'node:crypto';
-import { pino, type Logger } from 'pino';
 import { expect } from 'vitest';
 import { Shipper, type ShipperOptions } from '../../../src/events/shipper.js';
 import { makeCursor } from '../../../src/contract/cursors.js';
@@ -11,38 +10,9 @@ import { RunClient } from '../../../src/platform/runClient.js';
 import type { Fleet, RunCredential, RunPhase, RunRecord } from '../../../src/queue/fleet.js';
 import { generateFleetKey, parseFleetKeys } from '../../../src/queue/seal.js';
 import { openTestFleet, someClaim } from '../../support/fleet.js';
+import { Lines } from '../../support/lines.js';
 import type { TestRedis } from '../../support/redis.js';
 import { Plane } from './plane.js';
-
-export interface LogLine {
-  readonly level: number;
-  readonly msg: string;
-  readonly [field: string]: unknown;
-}
-
-/** What was logged, and a way to wait for it. */
-export class Lines {
-  readonly all: LogLine[] = [];
-  readonly log: Logger;
-  #wake: (() => void)[] = [];
-
-  constructor() {
-    this.log = pino({ level: 'debug' }, { write: (text: string) => this.#add(JSON.parse(text) as LogLine) });
-  }
-
-  async until(text: string): Promise<LogLine> {
-    for (;;) {
-      const found = this.all.find((line) => line.msg.includes(text));
-      if (found !== undefined) return found;
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
-    }
-  }
-
-  #add(line: LogLine): void {
-    this.all.push(line);
-    for (const wake of this.#wake.splice(0)) wake();
-  }
-}
 
 /** A run under a claim, with an attempt that writes. */
 export class WrittenRun {
@@ -171,7 +141,7 @@ export class World {
 
   /** Waits until the run's record says that it is over. */
   async done(runId: string): Promise<RunRecord> {
-    await expect.poll(() => this.#phase(runId), { timeout: 30_000, interval: 5 }).toBe('done');
+    await expect.poll(() => this.#phase(runId), { timeout: 50_000, interval: 5 }).toBe('done');
     const record = await this.fleet.runStates.get(runId);
     if (record === null) throw new Error(`Run ${runId} has no record.`);
     return record;

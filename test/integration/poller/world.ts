@@ -2,46 +2,16 @@
 // The scripted server exists because most of what is proven here is how the poller takes answers that an honest
 // control plane doesn't give.
 import type { ServerResponse } from 'node:http';
-import { pino, type Logger } from 'pino';
 import { PlatformHttp } from '../../../src/platform/http.js';
 import { PoolClient } from '../../../src/platform/poolClient.js';
 import { type Fleet, openFleet } from '../../../src/queue/fleet.js';
 import { generateFleetKey, parseFleetKeys } from '../../../src/queue/seal.js';
 import type { Identity } from '../../../src/poller/identity.js';
+import { Lines } from '../../support/lines.js';
 import { startTestRedis, type TestRedis } from '../../support/redis.js';
 import { sendJson, type Seen, startTestServer, type TestServer } from '../../unit/platform/testServer.js';
 
 export const POOL = 'lab';
-
-export interface LogLine {
-  readonly level: number;
-  readonly msg: string;
-  readonly [field: string]: unknown;
-}
-
-/** What was logged, and a way to wait for it. */
-export class Lines {
-  readonly all: LogLine[] = [];
-  readonly log: Logger;
-  #wake: () => void = () => undefined;
-
-  constructor() {
-    this.log = pino({ level: 'debug' }, { write: (text: string) => this.#add(JSON.parse(text) as LogLine) });
-  }
-
-  async until(text: string): Promise<LogLine> {
-    for (;;) {
-      const found = this.all.find((line) => line.msg.includes(text));
-      if (found !== undefined) return found;
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-  }
-
-  #add(line: LogLine): void {
-    this.all.push(line);
-    this.#wake();
-  }
-}
 
 export type Endpoint = 'poll' | 'claim' | 'heartbeat';
 export type Answerer = (response: ServerResponse, body: Record<string, unknown>, nth: number) => void;
