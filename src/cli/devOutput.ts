@@ -7,6 +7,8 @@ import type { RunView, StoredRow } from '../dev/controlPlane/controlPlane.js';
 import { failureText, oneLine } from '../dev/liveLines.js';
 import { LiveView } from '../dev/liveView.js';
 
+const COMMON_COLUMNS = 80;
+
 export interface ShownRows {
   row(runId: string, row: StoredRow): void;
   end(runId: string, view: RunView, rows: readonly StoredRow[]): void;
@@ -83,4 +85,10 @@ export class LiveRows {
       this.#view.note(`  output: ${oneLine(JSON.stringify(view.output ?? null))}`);
     if (view.error?.hint !== undefined) this.#view.note(`  ${oneLine(view.error.hint)}`);
   }
+}
+
+/** How wide a terminal is; null: it is none. Some don't know, and say 0. */
+export function columnsOf(stream: { readonly isTTY?: boolean; readonly columns?: number }): number | null {
+  if (stream.isTTY !== true) return null;
+  return stream.columns === undefined || stream.columns < 1 ? COMMON_COLUMNS : stream.columns;
 }

@@ -10,7 +10,7 @@ import { packWorkflow } from '../../dev/workflowPackage.js';
 import { PlatformHttp } from '../../platform/http.js';
 import { PoolClient } from '../../platform/poolClient.js';
 import type { Identity } from '../../poller/identity.js';
-import { JsonRows, LiveRows, type ShownRows } from '../devOutput.js';
+import { columnsOf, JsonRows, LiveRows, type ShownRows } from '../devOutput.js';
 import { temporaryDirectory } from '../directories.js';
 import { openLog } from '../log.js';
 import { checkNode } from '../nodeCheck.js';
@@ -186,7 +186,5 @@ function hurried(signal: AbortSignal): Promise<undefined> {
 
 function rowsOn({ stdout }: Terminal, { json, runs }: DevSettings): ShownRows {
   const write = (text: string): void => void stdout.write(text);
-  return json
-    ? new JsonRows(write)
-    : new LiveRows(write, { columns: stdout.isTTY ? stdout.columns : null, runs });
+  return json ? new JsonRows(write) : new LiveRows(write, { columns: columnsOf(stdout), runs });
 }

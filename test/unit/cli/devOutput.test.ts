@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { JsonRows, LiveRows, type ShownView } from '../../../src/cli/devOutput.js';
+import { columnsOf, JsonRows, LiveRows, type ShownView } from '../../../src/cli/devOutput.js';
 import type { StoredRow } from '../../../src/dev/controlPlane/controlPlane.js';
 
 const row = (cursor: number): StoredRow => ({ cursor, event: { kind: 'phase', name: String(cursor) } });
@@ -75,5 +75,14 @@ describe('the end of a run', () => {
   it('leaves to the rows of a single run what they have said', () => {
     expect(said(1, failed)).not.toContain('LOST');
     expect(said(1, {})).not.toContain('greeting');
+  });
+});
+
+describe('the width of a terminal', () => {
+  it('is what it says, eighty when it does not know, and none off a terminal', () => {
+    expect(columnsOf({ isTTY: true, columns: 120 })).toBe(120);
+    expect(columnsOf({ isTTY: true, columns: 0 })).toBe(80);
+    expect(columnsOf({ isTTY: true })).toBe(80);
+    expect(columnsOf({ isTTY: false, columns: 120 })).toBeNull();
   });
 });
