@@ -49,7 +49,7 @@ export interface OpenDoor {
   readonly socketPath: string;
   /** 32 random bytes, base64url; every request must carry it as `Authorization: Bearer`. */
   readonly bearer: string;
-  /** For the program's own socket: private, with a short path. Goes with the door, whatever is in it. */
+  /** For the program's own socket: with a short path, made by the runtime. Goes with the door, whatever is in it. */
   readonly hostSocketDir: string;
   /**
    * Closes the door, destroys its connections and removes the socket. When it resolves, a finalize that was on its way
@@ -119,14 +119,13 @@ export class Gateway {
     const socketPath = await this.#listen(server);
     await chmod(socketPath, 0o600);
     const hostSocketDir = socketPath.replace(/s$/, 'h');
-    await mkdir(hostSocketDir, { recursive: true, mode: 0o700 });
     let closing: Promise<void> | undefined;
     const open: OpenDoor = {
       socketPath,
       bearer,
       hostSocketDir,
       close: () => {
-        closing ??= closeServer(server, door, [socketPath, hostSocketDir]).finally(() =>
+        closing ??= closeServer(server, door, { socketPath, hostSocketDir }).finally(() =>
           this.#open.delete(open),
         );
         return closing;
@@ -212,7 +211,11 @@ async function listenOn(server: Server, path: string): Promise<boolean> {
   });
 }
 
-async function closeServer(server: Server, door: DoorHandler, paths: readonly string[]): Promise<void> {
+async function closeServer(
+  server: Server,
+  door: DoorHandler,
+  { socketPath, hostSocketDir }: Pick<OpenDoor, 'socketPath' | 'hostSocketDir'>,
+): Promise<void> {
   door.close();
   await new Promise<void>((resolve) => {
     server.close(() => {
@@ -221,7 +224,8 @@ async function closeServer(server: Server, door: DoorHandler, paths: readonly st
     server.closeAllConnections();
   });
   await door.settled();
-  for (const path of paths) await rm(path, { recursive: true, force: true });
+  await rm(socketPath, { force: true });
+  await rm(hostSocketDir, { recursive: true, force: true });
 }
 
 /** Compares digests, so that neither the content nor the length of a guess shows in the time it takes. */
