@@ -42,8 +42,12 @@ export class FleetProcess {
   }
 
   /** Another script than the program, with arguments for node. */
-  static ofNode(name: string, args: readonly string[]): FleetProcess {
-    return new FleetProcess(name, args, {}, []);
+  static ofNode(
+    name: string,
+    args: readonly string[],
+    environment: Readonly<Record<string, string>>,
+  ): FleetProcess {
+    return new FleetProcess(name, args, environment, []);
   }
 
   get output(): string {
@@ -239,7 +243,9 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
   const shared = ['--redis-url', redis.url, '--fleet-key-file', keyFile, '--identity-dir', identityDir];
   const processes: FleetProcess[] = [];
   const start = (name: string, args: readonly string[]): FleetProcess => {
-    const started = new FleetProcess(name, ['start', ...args, ...shared], options.environment);
+    // What a killed process leaves goes with the fleet's directory.
+    const environment = { TMPDIR: dir, ...options.environment };
+    const started = new FleetProcess(name, ['start', ...args, ...shared], environment);
     processes.push(started);
     return started;
   };

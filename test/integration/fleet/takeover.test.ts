@@ -45,7 +45,7 @@ describe('a run whose executor goes away', () => {
     const workDir = join(fleet.dir, name);
     await mkdir(workDir, { recursive: true });
     const args = ['--import', 'tsx', SCALED_EXECUTOR, fleet.redis.url, join(fleet.dir, 'fleet.key'), workDir];
-    const started = FleetProcess.ofNode(name, args);
+    const started = FleetProcess.ofNode(name, args, { TMPDIR: fleet.dir });
     executors.push(started);
     await started.line('executor ready');
     return started;
