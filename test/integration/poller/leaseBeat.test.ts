@@ -205,8 +205,9 @@ describe('many leases', () => {
     });
     const ids = Array.from({ length: 300 }, (_, index) => `run_${index}`);
     await Promise.all(ids.map((id) => claimed(id)));
-    await world.api.asked('heartbeat', 300);
-    expect(new Set(beats().map((one) => one['run_id'])).size).toBe(300);
+    // On a slow machine the first ones are due again before the last ones had their turn.
+    const beaten = () => new Set(beats().map((one) => one['run_id'])).size;
+    await expect.poll(beaten, { timeout: 20_000 }).toBe(300);
     expect(most).toBeLessThanOrEqual(64);
     expect(beat.size).toBe(300);
   });
