@@ -103,11 +103,18 @@ export class CommandLine {
         this.#root.outputHelp();
         return EXIT.done;
       }
+      // With --help behind it, a word that is no command would get the general help and pass for one.
+      if (argv[1] === '--help' || argv[1] === '-h') this.#mustKnow(argv[0] ?? '');
       await this.#root.parseAsync([...argv], { from: 'user' });
       return this.#exitCode;
     } catch (error) {
       return this.#report(error);
     }
+  }
+
+  #mustKnow(word: string): void {
+    if (word.startsWith('-') || this.#root.commands.some((command) => command.name() === word)) return;
+    this.#root.error(`error: unknown command '${word}'`, { exitCode: EXIT.usage });
   }
 
   #group(word: string, about: string): Command {

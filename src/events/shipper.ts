@@ -48,6 +48,8 @@ const LIMITS: PassLimits = {
 
 /** While ending, how often the lanes are looked at. */
 const LOOK_MS = 100;
+/** How long an end waits for Redis to be looked at: when it is away, the lanes are safe in it, and not ours to ship. */
+const REDIS_PATIENCE_MS = 15_000;
 /** Lanes that the end of a shipper looks after. */
 const LANES_LOOKED_AT = 10_000;
 /** A call in flight ends within its own timeout of 30 s, if it may. */
@@ -149,8 +151,11 @@ export class Shipper {
     let left: ReadonlySet<string> | undefined;
     do {
       try {
-        if (left === undefined) await waitFor(fleet.flushes.wakeDelayed(), { signal });
-        const now = await waitFor(fleet.lanes.unshipped(LANES_LOOKED_AT), { signal });
+        const looking = { signal, ms: REDIS_PATIENCE_MS };
+        if (left === undefined) void fleet.flushes.wakeDelayed().catch(() => undefined);
+        const now = await waitFor(fleet.lanes.unshipped(LANES_LOOKED_AT), looking);
+        if (now.outcome === 'timed_out')
+          this.#log.warn('Redis does not answer; what is in the lanes is left to other shippers');
         if (now.outcome !== 'settled') break;
         if (left === undefined) this.#log.info({ lanes: now.value.length }, 'shipper is stopping');
         // A lane that was seen empty once has shipped what was in it.

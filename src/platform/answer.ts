@@ -87,7 +87,7 @@ export class HttpAnswer {
     const text = this.status >= 400 ? scrub(this.text(), this.#secrets) : '';
     const bodyStart = text.slice(0, BODY_START_CHARACTERS);
     const { code: serverCode, message: serverMessage } = serverError(text);
-    const reason = serverMessage ?? (this.#isPage ? 'a web page' : bodyStart);
+    const reason = (serverMessage ?? (this.#isPage ? 'a web page' : bodyStart)).replace(/\.$/, '');
     const suffix = serverCode === undefined ? '' : ` (${serverCode})`;
     const answered = reason === '' ? `${this.status}` : `${this.status}: ${reason}${suffix}`;
     return new PlatformError('PLATFORM_STATUS', `${this.endpoint}: the control plane answered ${answered}`, {

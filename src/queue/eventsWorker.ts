@@ -66,6 +66,7 @@ const DEFAULT_LOCK_MS = 10_000;
 /** A flush whose lock hasn't been renewed for this part of it counts as no longer owned. */
 const HELD_PART = 0.8;
 const STOP_TIMEOUT_MS = 10_000;
+const IDLE_CLOSE_MS = 1_000;
 
 const flushJob = z.object({ v: z.literal(1), runId: z.string() });
 
@@ -143,7 +144,9 @@ export class EventsWorker {
     for (const held of this.#held.values()) held.abort.abort(STOPPING);
     await worker.pause(true);
     const closing = worker.close().catch(() => undefined);
-    const closed = await waitFor(closing, { ms: deadline - performance.now() });
+    // A flush is worth waiting for; a worker without one only takes its leave of Redis, which may be away.
+    const left = this.#held.size === 0 ? IDLE_CLOSE_MS : Infinity;
+    const closed = await waitFor(closing, { ms: Math.min(left, deadline - performance.now()) });
     if (closed.outcome === 'timed_out') await worker.abandon();
     this.#blocking?.disconnect();
   }

@@ -179,7 +179,7 @@ async function serve({
     },
   });
   const hurry = (): void => {
-    log.warn('second signal: running attempts are handed back');
+    log.warn('second signal: running attempts are handed back, and what is left ends within seconds');
     void roles.stop(performance.now() + HURRY_MS);
   };
   void opened.died.then((error) => {

@@ -91,6 +91,17 @@ describe('a shipper that stops', () => {
     await writing;
   });
 
+  it('ends while Redis is away, too, with however much time it has (P22, P25)', async () => {
+    const own = await startTestRedis();
+    const apart = await World.open(own);
+    const shipper = apart.ship();
+    await own.kill();
+    await shipper.stop({ deadline: Infinity });
+    expect(await apart.lines.until('Redis does not answer')).toMatchObject({ level: 40 });
+    await apart.close();
+    await own.stop();
+  });
+
   it('may be started and stopped twice, stopped before it was started, and starts no more then', async () => {
     const { fleet, http, lines } = world;
     const shipper = new Shipper({ fleet, http, log: lines.log });

@@ -37,6 +37,7 @@ describe('the command line', () => {
 
   it.each([
     ['an unknown command', ['fly'], 2, "unknown command 'fly'"],
+    ['an unknown command that is asked for its help', ['fly', '--help'], 2, "unknown command 'fly'"],
     ['an unknown flag', ['start', '--slotz', '4'], 2, "unknown option '--slotz'"],
     ['a flag without its value', ['start', '--slots'], 2, '--slots'],
     ['a wrong type', ['start', '--slots', 'many'], 2, '--slots: "many" must be a whole number'],
