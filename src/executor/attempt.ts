@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { stoppedOutput, type StopReason } from '../contract/fleetCalls.js';
+import type { StopReason } from '../contract/fleetCalls.js';
 import type { RunClaim } from '../contract/runControl.js';
 import type { PlatformHttp } from '../platform/http.js';
 import { RunClient } from '../platform/runClient.js';
@@ -12,17 +12,17 @@ import type { RunCredential } from '../queue/credentials.js';
 import type { Fleet } from '../queue/fleet.js';
 import type { TakenRun } from '../queue/runsQueue.js';
 import { SecretSet } from '../redaction/secretSet.js';
-import { countsAsAttempt, finalizeCode, tryAgainInMs, type AttemptEnd } from './endReason.js';
+import type { AttemptEnd } from './endReason.js';
 import { Fence, type Clocks, type FenceReason, type LockTiming } from './fence.js';
-import type { LaneFinalize } from './gateway/finalize.js';
 import type { Gateway } from './gateway/server.js';
 import type { LeaseLinger } from './leaseLinger.js';
 import { AttemptLock } from './lock.js';
 import { claimRunLease, type RunLease, type RunLeaseTiming } from './runLease.js';
 import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
 import type { SandboxKind } from './sandbox/sandbox.js';
+import { Settlement, type AttemptResult } from './settlement.js';
 import type { StartTrouble } from './startTrouble.js';
-import { SandboxStay, type StayEnd } from './stay.js';
+import { SandboxStay } from './stay.js';
 import { pause } from '../waiting/waiting.js';
 import type { WorkDirectory } from './workspace.js';
 
@@ -52,13 +52,6 @@ export interface AttemptDependencies {
   readonly debug: boolean;
 }
 
-export type AttemptResult =
-  | { readonly outcome: 'finalized'; readonly status: LaneFinalize['status'] }
-  /** The job was for nothing: the claim is superseded, lost, finalized by an earlier attempt, or over. */
-  | { readonly outcome: 'stepped_back'; readonly why: string }
-  | { readonly outcome: 'handed_back'; readonly end: AttemptEnd }
-  | { readonly outcome: 'fenced'; readonly reason: FenceReason };
-
 interface StartedAttempt {
   readonly attempt: number;
   readonly restarts: number;
@@ -75,16 +68,22 @@ export class Attempt {
   readonly #fence: Fence;
   readonly #token = randomBytes(16).toString('base64url');
   readonly #log: Logger;
+  readonly #settlement: Settlement;
   readonly #stopWanted: Promise<StopReason>;
   #wantStop: (reason: StopReason) => void = () => undefined;
-  /** Starts of this claim before this one. */
-  #restarts = 0;
 
   constructor(deps: AttemptDependencies, taken: TakenRun) {
     this.#deps = deps;
     this.#taken = taken;
     this.#fence = new Fence(taken.fetchedAtMonoMs, deps.lockTiming, deps.clocks);
     this.#log = deps.log.child({ runId: taken.job.runId });
+    this.#settlement = new Settlement({
+      ...deps,
+      taken,
+      attemptToken: this.#token,
+      fence: this.#fence,
+      log: this.#log,
+    });
     this.#stopWanted = new Promise((resolve) => {
       this.#wantStop = resolve;
     });
@@ -120,7 +119,7 @@ export class Attempt {
     const { runId, leaseId } = this.#taken.job;
     const { fleet, executorId } = this.#deps;
     const credential = await fleet.credentials.run(runId);
-    if (credential?.leaseId !== leaseId) return this.#stepBack('the claim is superseded or over');
+    if (credential?.leaseId !== leaseId) return this.#settlement.stepBack('the claim is superseded or over');
     const started = await fleet.runStates.startAttempt({
       runId,
       leaseId,
@@ -134,17 +133,18 @@ export class Attempt {
         return this.#withLock(credential, started);
       case 'finalizing':
         await fleet.flushes.add(runId);
-        return this.#stepBack('an earlier attempt has finalized the run; it only has to be shipped');
+        return this.#settlement.stepBack(
+          'an earlier attempt has finalized the run; it only has to be shipped',
+        );
       case 'superseded':
       case 'done':
       case 'lease_lost':
       case 'unknown':
-        return this.#stepBack(`the claim is ${started.outcome}`);
+        return this.#settlement.stepBack(`the claim is ${started.outcome}`);
     }
   }
 
   async #withLock(credential: RunCredential, started: StartedAttempt): Promise<AttemptResult> {
-    this.#restarts = started.restarts;
     this.#log.info({ attempt: started.attempt, workflow: credential.workflowId }, 'attempt started');
     const lock = new AttemptLock({
       ...this.#deps,
@@ -160,8 +160,8 @@ export class Attempt {
     try {
       const client = new RunClient(this.#deps.http, credential);
       const claimed = await this.#claimLease(client, credential.workerId);
-      if (claimed.outcome === 'fenced') return await this.#settleFenced(claimed.reason);
-      if (claimed.outcome === 'ended') return await this.#settleEnded(claimed.end);
+      if (claimed.outcome === 'fenced') return await this.#settlement.fenced(claimed.reason);
+      if (claimed.outcome === 'ended') return await this.#settlement.ended(claimed.end, started.restarts);
       const { lease, claim } = claimed;
       lease.start({
         onLost: (why) => {
@@ -245,7 +245,7 @@ export class Attempt {
       onFinalized: () => lease.stopWatching(),
     });
     try {
-      return await this.#settle(await stay.untilOver());
+      return await this.#settlement.of(await stay.untilOver(), started.restarts);
     } finally {
       await stay.cleanUp();
     }
@@ -258,105 +258,5 @@ export class Attempt {
     fleet.runStates
       .setRunning(this.runId, this.#token, clocks.wall())
       .catch((error: unknown) => this.#log.warn({ err: error }, 'the start of a run was not recorded'));
-  }
-
-  async #settle(end: StayEnd): Promise<AttemptResult> {
-    switch (end.kind) {
-      case 'finalized':
-        return this.#complete(end.status);
-      case 'stopped':
-        return this.#finalize({ status: 'failed', output: stoppedOutput(end.reason) });
-      case 'ended':
-        return this.#settleEnded(end.end);
-      case 'fenced':
-        return this.#settleFenced(end.reason);
-      case 'unproven':
-        return this.#settleUnproven(end.evidence);
-    }
-  }
-
-  /** Whatever ended the attempt: handing the run on now could start it beside what is left of it (P33). */
-  async #settleUnproven(evidence: string): Promise<AttemptResult> {
-    this.#log.error(
-      { evidence },
-      'a sandbox may still live; the run starts again only once its lock has lapsed',
-    );
-    const reason = this.#fence.reason ?? 'sandbox_unproven';
-    return this.#settleFenced(reason === 'handed_back' ? 'sandbox_unproven' : reason);
-  }
-
-  async #settleEnded(end: AttemptEnd): Promise<AttemptResult> {
-    const { fleet, maxAttempts, trouble } = this.#deps;
-    const mayBeTheRun = end.reason !== 'sandbox_start_failed' || trouble.failed(this.runId);
-    const counts = countsAsAttempt(end.reason) && mayBeTheRun;
-    const recorded = await fleet.runStates.endAttempt(this.runId, this.#token, {
-      endReason: end.reason,
-      evidence: end.evidence,
-      counts,
-    });
-    if (recorded.outcome === 'foreign_attempt') return this.#settleFenced('foreign_attempt');
-    if (end.reason === 'lease_lost') {
-      await fleet.runStates.markLeaseLost(this.runId, this.#taken.job.leaseId);
-      return this.#stepBack(end.evidence);
-    }
-    if (counts && recorded.counted >= maxAttempts) {
-      this.#log.error(
-        { reason: end.reason, evidence: end.evidence },
-        'attempt ended, the last one: run is failed',
-      );
-      const code = finalizeCode(end.reason);
-      const message = `The run's sandbox ended ${recorded.counted} times without a result. Last: ${end.evidence}`;
-      return this.#finalize({ status: 'failed', output: { error: { code, message } } });
-    }
-    const delayMs = tryAgainInMs(this.#restarts);
-    this.#log.warn(
-      { reason: end.reason, evidence: end.evidence, delayMs },
-      'attempt ended, the run is tried again',
-    );
-    if ((await this.#taken.handBack(delayMs)) === 'not_owner') return this.#settleFenced('lock_lost');
-    return { outcome: 'handed_back', end };
-  }
-
-  async #settleFenced(reason: FenceReason): Promise<AttemptResult> {
-    this.#fence.fall(reason);
-    if (reason === 'handed_back') {
-      const end: AttemptEnd = { reason: 'handed_back', evidence: 'the executor drains' };
-      await this.#deps.fleet.runStates.endAttempt(this.runId, this.#token, {
-        endReason: end.reason,
-        counts: false,
-      });
-      await this.#taken.handBack();
-      this.#log.info('attempt handed back');
-      return { outcome: 'handed_back', end };
-    }
-    if (reason === 'lease_lost')
-      await this.#deps.fleet.runStates.markLeaseLost(this.runId, this.#taken.job.leaseId);
-    this.#log.warn({ reason }, 'attempt fenced: it has stopped and leaves its job alone');
-    return { outcome: 'fenced', reason };
-  }
-
-  /** The executor's own word on the run, as the lane's last entry like any other. */
-  async #finalize(body: LaneFinalize): Promise<AttemptResult> {
-    if (!this.#fence.check()) return this.#settleFenced(this.#fence.reason ?? 'lock_expiring');
-    const { fleet } = this.#deps;
-    const appended = await fleet.lanes.appendFinalize(this.runId, this.#token, JSON.stringify(body));
-    if (appended.outcome === 'foreign_attempt') return this.#settleFenced('foreign_attempt');
-    if (appended.needsFlush) await fleet.flushes.add(this.runId);
-    return this.#complete(body.status);
-  }
-
-  /** What is in the lane is final: a lost job lock changes nothing, a successor finds the finalize there. */
-  async #complete(status: LaneFinalize['status']): Promise<AttemptResult> {
-    const completed = await this.#taken.complete();
-    if (completed === 'not_owner')
-      this.#log.info('job lock was gone at completion; the lane holds the finalize');
-    this.#log.info({ status }, 'attempt finished');
-    return { outcome: 'finalized', status };
-  }
-
-  async #stepBack(why: string): Promise<AttemptResult> {
-    await this.#taken.complete();
-    this.#log.info({ why }, 'stepped back');
-    return { outcome: 'stepped_back', why };
   }
 }

@@ -4,8 +4,9 @@
 
 import type { ExecutorRecord } from '../queue/executors.js';
 import type { TakenRun } from '../queue/runsQueue.js';
-import { Attempt, type AttemptDependencies, type AttemptResult } from './attempt.js';
+import { Attempt, type AttemptDependencies } from './attempt.js';
 import { LeaseLinger } from './leaseLinger.js';
+import type { AttemptResult } from './settlement.js';
 import { StartTrouble } from './startTrouble.js';
 import { pause, untilAborted, waitFor } from '../waiting/waiting.js';
 

@@ -19,7 +19,7 @@ function input({ own = {}, claimEnv = {}, byoProviders = [] }: Changes = {}): En
       env: claimEnv,
       byoProviders: [...byoProviders],
     },
-    directories: { workspace: '/work/runs/run_q7-1/workspace', tmp: '/work/runs/run_q7-1/tmp' },
+    directories: { workspace: '/srv/runs/run_q7-1/workspace', tmp: '/srv/runs/run_q7-1/tmp' },
   };
 }
 
@@ -32,11 +32,11 @@ describe('the environment of the run process', () => {
       auth_secret_name: null,
     };
     expect(sandboxEnvironment(input({ byoProviders: [provider] }))).toEqual({
-      HOME: '/work/runs/run_q7-1/workspace',
-      TMPDIR: '/work/runs/run_q7-1/tmp',
+      HOME: '/srv/runs/run_q7-1/workspace',
+      TMPDIR: '/srv/runs/run_q7-1/tmp',
       RUN_ID: 'run_q7',
       WORKER_ID: 'rnr_lab3/asg_5',
-      WORKSPACE_ROOT: '/work/runs/run_q7-1/workspace',
+      WORKSPACE_ROOT: '/srv/runs/run_q7-1/workspace',
       BOARDWALK_BYO_PROVIDERS: JSON.stringify([provider]),
     });
   });
@@ -78,7 +78,7 @@ describe('the environment of the run process', () => {
     expect(Object.keys(env)).not.toEqual(
       expect.arrayContaining([expect.toSatisfy((key) => leaked.includes(String(key)))]),
     );
-    expect(env['HOME']).toBe('/work/runs/run_q7-1/workspace');
+    expect(env['HOME']).toBe('/srv/runs/run_q7-1/workspace');
   });
 
   it('lets the claim override what was forwarded and HOME and TMPDIR, but never a platform key', () => {
@@ -104,7 +104,7 @@ describe('the environment of the run process', () => {
       REGION: 'north',
       RUN_ID: 'run_q7',
       WORKER_ID: 'rnr_lab3/asg_5',
-      WORKSPACE_ROOT: '/work/runs/run_q7-1/workspace',
+      WORKSPACE_ROOT: '/srv/runs/run_q7-1/workspace',
     });
   });
 
