@@ -146,7 +146,7 @@ export class Executor {
         await this.#untilSlotFree(signal);
         continue;
       }
-      const { pauseMs } = this.#trouble;
+      const pauseMs = this.#trouble.takePauseMs();
       if (pauseMs > 0) {
         log.warn({ pauseMs }, 'runs can not be started here at the moment: pausing before the next one');
         if (!(await pause(pauseMs, signal))) break;

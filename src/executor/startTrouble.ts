@@ -9,9 +9,11 @@ export class StartTrouble {
   /** Runs that could not be started since one could. */
   readonly #runs = new Set<string>();
   #failures = 0;
+  #owedMs = 0;
 
   /** @returns whether the failure may be the run's own doing. */
   failed(runId: string): boolean {
+    this.#owedMs = Math.min(PAUSE_CEILING_MS, PAUSE_FIRST_MS * 2 ** Math.min(this.#failures, 10));
     this.#failures += 1;
     this.#runs.add(runId);
     return this.#runs.size === 1;
@@ -20,12 +22,14 @@ export class StartTrouble {
   /** A sandbox has come to work: this machine can. */
   worked(): void {
     this.#failures = 0;
+    this.#owedMs = 0;
     this.#runs.clear();
   }
 
-  /** How long to take nothing, in ms, counted from the last failure; 0 without one. */
-  get pauseMs(): number {
-    if (this.#failures === 0) return 0;
-    return Math.min(PAUSE_CEILING_MS, PAUSE_FIRST_MS * 2 ** Math.min(this.#failures - 1, 10));
+  /** How long to take nothing now, in ms. Told once a failure: an idle executor has nothing to pause from. */
+  takePauseMs(): number {
+    const owedMs = this.#owedMs;
+    this.#owedMs = 0;
+    return owedMs;
   }
 }

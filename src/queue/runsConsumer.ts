@@ -171,7 +171,8 @@ export class RunsConsumer {
     const fetching: Promise<Job | undefined> = worker.getNextJob(lockToken, { block: false });
     const job = await fetching;
     if (this.#connectionLosses !== losses) {
-      const lost = await handBackLost(worker, connection, lockToken, job?.id);
+      // What can't be given back waits for its lock; the job that the fetch did bring must not wait with it.
+      const lost = await handBackLost(worker, connection, lockToken, job?.id).catch(() => 0);
       if (lost > 0) log.info({ runs: lost }, 'runs whose fetch was answered to a lost connection wait again');
     }
     return job;

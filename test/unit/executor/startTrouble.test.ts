@@ -10,15 +10,22 @@ describe('a start that failed', () => {
     expect(trouble.failed('b')).toBe(true);
   });
 
+  it('is paused from once: an executor that has nothing to start goes on looking for work', () => {
+    const trouble = new StartTrouble();
+    trouble.failed('a');
+    expect([trouble.takePauseMs(), trouble.takePauseMs()]).toEqual([1_000, 0]);
+  });
+
   it('makes the executor pause, longer each time, until a start works', () => {
     const trouble = new StartTrouble();
-    expect(trouble.pauseMs).toBe(0);
+    expect(trouble.takePauseMs()).toBe(0);
     const pauses = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((run) => {
       trouble.failed(run);
-      return trouble.pauseMs;
+      return trouble.takePauseMs();
     });
     expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+    trouble.failed('h');
     trouble.worked();
-    expect(trouble.pauseMs).toBe(0);
+    expect(trouble.takePauseMs()).toBe(0);
   });
 });
