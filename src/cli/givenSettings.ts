@@ -3,19 +3,19 @@
 
 import { readFileSync } from 'node:fs';
 import { OperatorError } from '../contract/operatorError.js';
+import type { GivenValue, Setting } from './setting.js';
 import {
   ENVIRONMENT_PREFIX,
   flagOf,
   SETTINGS,
   variableOf,
-  type Setting,
   type SettingName,
   type Settings,
 } from './settings.js';
 
 /** What a person gave, before it is checked: flags by setting name (commander's), and the environment. */
 export interface Given {
-  readonly flags: Readonly<Partial<Record<string, string | boolean>>>;
+  readonly flags: Readonly<Partial<Record<string, GivenValue>>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
@@ -49,7 +49,7 @@ function find(
   name: SettingName,
   definition: Setting<unknown>,
   given: Given,
-): { where: string; value: string | boolean } | null {
+): { where: string; value: GivenValue } | null {
   const fromFlag = given.flags[name];
   if (fromFlag !== undefined && definition.secret !== true) return { where: flagOf(name), value: fromFlag };
   const variable = variableOf(name);

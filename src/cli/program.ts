@@ -5,6 +5,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { OperatorError } from '../contract/operatorError.js';
 import { resolveSettings, unknownVariables } from './givenSettings.js';
+import type { GivenValue, Setting } from './setting.js';
 import { flagOf, SETTINGS, variableOf, type SettingName, type Settings } from './settings.js';
 
 /** design section 11. */
@@ -84,9 +85,7 @@ export class CommandLine {
       addOption(command, name, definition.required?.includes(name) ?? false);
     for (const [flag, { help }] of Object.entries(definition.pairs ?? {})) {
       const option = new Option(`--${flag} <K=V>`, `${help} (may be given several times)`);
-      command.addOption(
-        option.argParser((pair: string, former: string[] | undefined) => [...(former ?? []), pair]),
-      );
+      command.addOption(option.argParser(gather));
     }
     command.addHelpText('after', variablesHelp(definition.settings));
     command.action(async (...given: unknown[]) => {
@@ -133,9 +132,10 @@ export class CommandLine {
         hint: `The variables of this command: ${definition.settings.map(variableOf).join(', ')}.`,
         usage: true,
       });
-    const flags: Record<string, string | boolean> = {};
+    const flags: Record<string, GivenValue> = {};
     for (const [key, value] of Object.entries(options))
       if (typeof value === 'string' || typeof value === 'boolean') flags[key] = value;
+      else if (Array.isArray(value)) flags[key] = value.map(String);
     const values = resolveSettings(definition.settings, { flags, environment: this.#terminal.environment });
     const { debug } = values as { readonly debug?: boolean };
     this.#debug = debug ?? null;
@@ -206,22 +206,22 @@ function stackOf(error: unknown): string {
 }
 
 function addOption(command: Command, name: SettingName, required: boolean): void {
-  const definition: {
-    placeholder?: string;
-    help: string;
-    fallbackHelp?: string;
-    fallback?: unknown;
-    secret?: boolean;
-  } = SETTINGS[name];
+  const definition: Setting<unknown> = SETTINGS[name];
   if (definition.secret === true) return;
   const isSwitch = definition.placeholder === undefined;
   const words = [definition.help];
+  if (definition.several === true) words.push('(may be given several times)');
   const fallback = definition.fallbackHelp ?? (isSwitch ? undefined : shownDefault(definition.fallback));
   if (required) words.push('(required)');
   else if (fallback !== undefined) words.push(`(default: ${fallback})`);
-  command.addOption(
-    new Option(isSwitch ? flagOf(name) : `${flagOf(name)} <${definition.placeholder}>`, words.join(' ')),
-  );
+  const flags = isSwitch ? flagOf(name) : `${flagOf(name)} <${definition.placeholder}>`;
+  const option = new Option(flags, words.join(' '));
+  command.addOption(definition.several === true ? option.argParser(gather) : option);
+}
+
+/** What a flag that is given several times becomes. */
+function gather(value: string, former: string[] | undefined): string[] {
+  return [...(former ?? []), value];
 }
 
 function shownDefault(value: unknown): string | undefined {

@@ -8,8 +8,12 @@ import { FleetKeys } from '../queue/keys.js';
 import { redisAddress } from '../queue/redisAddress.js';
 import { LONGEST_TIMER_MS } from '../waiting/waiting.js';
 import { parseDurationText } from './durations.js';
+import { parseMounts, type Mount } from './mounts.js';
+import { parseSizeText, sizeText } from './sizes.js';
 
-export const text = z.string().min(1, 'must not be empty');
+const single = z.string('must be a single value');
+
+export const text = single.min(1, 'must not be empty');
 
 export const flag = z.union(
   [
@@ -19,19 +23,70 @@ export const flag = z.union(
   'must be true or false',
 );
 
-export const list = text.transform((value) =>
-  value
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== ''),
-);
+/** One text with commas, or a list whose parts are whole. */
+export const list = z
+  .union([z.string(), z.array(z.string())], 'must be a list')
+  .transform((value) =>
+    (typeof value === 'string' ? value.split(',') : value)
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  );
 
 export const count = (least: number, most: number): z.ZodType<number, string> =>
-  z
-    .string()
+  single
     .regex(/^\d+$/, `must be a whole number from ${least} to ${most}`)
     .transform(Number)
     .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`);
+
+export const decimal = (least: number, most: number): z.ZodType<number, string> =>
+  single
+    .regex(/^\d+(?:\.\d+)?$/, `must be a number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `must be a number from ${least} to ${most}`);
+
+/** Bytes are exact up to here. */
+const MOST_BYTES = 2 ** 53 - 1;
+
+export const sizeFrom = (leastBytes: number): z.ZodType<number, string> =>
+  text.transform((value, context) => {
+    const bytes = parseSizeText(value);
+    const why =
+      bytes === null
+        ? 'must be a size such as 512m, 2g or a number of bytes'
+        : bytes < leastBytes
+          ? `must be at least ${sizeText(leastBytes)}`
+          : bytes > MOST_BYTES
+            ? 'is more than any machine has'
+            : null;
+    if (bytes !== null && why === null) return bytes;
+    context.addIssue({ code: 'custom', message: why ?? 'is no size' });
+    return z.NEVER;
+  });
+
+export const mounts = list.transform((parts, context): readonly Mount[] => {
+  const parsed = parseMounts(parts);
+  if (typeof parsed !== 'string') return parsed;
+  context.addIssue({ code: 'custom', message: parsed });
+  return z.NEVER;
+});
+
+const LARGEST_ID = 2 ** 32 - 2;
+
+export interface UserAndGroup {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export const userAndGroup = text.transform((value, context): UserAndGroup => {
+  const [, uid, gid = uid] = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(value) ?? [];
+  if (uid !== undefined && Number(uid) <= LARGEST_ID && Number(gid) <= LARGEST_ID)
+    return { uid: Number(uid), gid: Number(gid) };
+  context.addIssue({
+    code: 'custom',
+    message: `must be UID or UID:GID, numbers from 0 to ${LARGEST_ID}`,
+  });
+  return z.NEVER;
+});
 
 export const httpUrl = text
   .refine(
@@ -88,7 +143,7 @@ export const duration = durationFrom(0);
 
 export const rolesOf = <const Role extends string>(
   names: readonly Role[],
-): z.ZodType<readonly Role[], string> =>
+): z.ZodType<readonly Role[], string | string[]> =>
   list.pipe(z.array(z.enum(names, `must be some of ${names.join(', ')}`)).min(1, 'must name a role'));
 
 export const json = text.transform((value, context): unknown => {

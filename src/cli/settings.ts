@@ -4,6 +4,8 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { defaultIdentityDir } from '../poller/identity.js';
+import { SANDBOX_SETTINGS } from './sandboxSettings.js';
+import { defaulted, optional, type Setting } from './setting.js';
 import {
   count,
   duration,
@@ -21,31 +23,6 @@ import {
 export const ENVIRONMENT_PREFIX = 'BOARDWALK_FLEET_';
 export const ROLES = ['poller', 'executor', 'shipper'] as const;
 export type Role = (typeof ROLES)[number];
-
-/** What one setting is. `placeholder` absent: a switch. */
-export interface Setting<T> {
-  readonly placeholder?: string;
-  readonly help: string;
-  /** From the text of a flag or an environment variable. */
-  readonly schema: z.ZodType<T, string | boolean>;
-  readonly fallback?: T;
-  /** Words for the default where the value alone says little. */
-  readonly fallbackHelp?: string;
-  /** Never shown, and may come from a file named by the variable with `_FILE`. Not a flag: argv is public. */
-  readonly secret?: boolean;
-  /** May hold a password or a token: not repeated in an error. */
-  readonly veiled?: boolean;
-}
-
-function optional<T>(definition: Setting<T>): Setting<T> {
-  return definition;
-}
-
-function defaulted<T>(
-  definition: Setting<T> & { readonly fallback: T },
-): Setting<T> & { readonly fallback: T } {
-  return definition;
-}
 
 /** By camelCase key; the flag is its kebab-case, the variable its SCREAMING_SNAKE_CASE behind the prefix. */
 export const SETTINGS = {
@@ -74,11 +51,7 @@ export const SETTINGS = {
     schema: count(1, 1_000),
     fallback: 4,
   }),
-  host: defaulted<boolean>({
-    help: 'run programs as processes of this machine, without isolation',
-    schema: flag,
-    fallback: false,
-  }),
+  ...SANDBOX_SETTINGS,
   redisUrl: optional({
     placeholder: 'URL',
     help: 'Redis of the fleet',
@@ -226,6 +199,19 @@ export const REDIS_SETTINGS = [
   'fleetKeyFile',
 ] as const satisfies readonly SettingName[];
 
+const OF_SANDBOXES = [
+  'sandbox',
+  'host',
+  'image',
+  'network',
+  'mount',
+  'memory',
+  'cpus',
+  'pids',
+  'logSize',
+  'sandboxUser',
+] as const satisfies readonly (keyof typeof SANDBOX_SETTINGS)[];
+
 /** Which settings a command takes. */
 export const COMMAND_SETTINGS = {
   start: [
@@ -234,7 +220,7 @@ export const COMMAND_SETTINGS = {
     'roles',
     'slots',
     ...REDIS_SETTINGS,
-    'host',
+    ...OF_SANDBOXES,
     'workDir',
     'identityDir',
     'runnerId',
@@ -247,7 +233,7 @@ export const COMMAND_SETTINGS = {
     'debug',
   ],
   register: ['url', 'token', 'name', 'labels', 'identityDir', 'force'],
-  dev: ['host', 'json', 'input', 'script', 'runs', 'slots', 'node', 'verbose', 'debug'],
+  dev: ['json', 'input', 'script', 'runs', 'slots', ...OF_SANDBOXES, 'node', 'verbose', 'debug'],
   controlPlane: ['port', 'pool', 'pollHold', 'lease'],
   keyGenerate: ['out'],
 } as const satisfies Readonly<Record<string, readonly SettingName[]>>;
