@@ -9,3 +9,10 @@ export function parseDurationText(text: string): number | null {
   if (match?.[1] === undefined || unitMs === undefined) return null;
   return Math.round(Number(match[1]) * unitMs);
 }
+
+/** The shortest text that stands for exactly these milliseconds. */
+export function durationText(ms: number): string {
+  const [unit, unitMs] =
+    Object.entries(UNIT_MS).findLast(([, length]) => ms > 0 && ms % length === 0) ?? (['ms', 1] as const);
+  return `${ms / unitMs}${unit}`;
+}

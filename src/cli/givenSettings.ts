@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { OperatorError } from '../contract/operatorError.js';
+import type { ConfigEntries } from './configFile.js';
 import type { GivenValue, Setting } from './setting.js';
 import {
   ENVIRONMENT_PREFIX,
@@ -13,14 +14,18 @@ import {
   type Settings,
 } from './settings.js';
 
-/** What a person gave, before it is checked: flags by setting name (commander's), and the environment. */
+/** What a person gave, before it is checked: flags by setting name (commander's), the environment, and the file. */
 export interface Given {
   readonly flags: Readonly<Partial<Record<string, GivenValue>>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly file?: ConfigEntries;
 }
 
+/** Where a value came from: `--slots`, `BOARDWALK_FLEET_SLOTS`, `boardwalk-fleet.yaml:3`; null: nobody gave it. */
+export type Source = string | null;
+
 /**
- * The values of the named settings: a flag wins over a variable, a variable over the default.
+ * The values of the named settings: a flag wins over a variable, a variable over the file, the file over the default.
  *
  * @throws OperatorError `SETTING_INVALID`, naming the setting where it was given, the value and what is allowed.
  */
@@ -29,39 +34,89 @@ export function resolveSettings<const Name extends SettingName>(
   given: Given,
 ): Settings<Name> {
   const values: Record<string, unknown> = {};
-  for (const name of names) values[name] = resolveSetting(name, given);
+  for (const name of names) values[name] = resolveSetting(name, given).value;
   return values as Settings<Name>;
 }
 
-function resolveSetting(name: SettingName, given: Given): unknown {
+/** One value and where it came from. @throws OperatorError `SETTING_INVALID` */
+export function resolveSetting(
+  name: SettingName,
+  given: Given,
+): { readonly value: unknown; readonly source: Source } {
   const definition: Setting<unknown> = SETTINGS[name];
-  const source = find(name, definition, given);
-  if (source === null) return definition.fallback;
-  const parsed = definition.schema.safeParse(source.value);
+  const found = find(name, definition, given);
+  if (found === null || isOverruled(name, found, given)) return { value: definition.fallback, source: null };
+  return { value: parse(definition, found), source: found.source };
+}
+
+function parse(definition: Setting<unknown>, { where, value }: Found): unknown {
+  const parsed = definition.schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const hidden = definition.secret === true || definition.veiled === true;
-  const shown = hidden ? 'the value' : JSON.stringify(source.value);
+  const shown = hidden ? 'the value' : JSON.stringify(value);
   const why = parsed.error.issues[0]?.message ?? 'is not valid';
-  throw new OperatorError('SETTING_INVALID', `${source.where}: ${shown} ${why}.`, { usage: true });
+  throw new OperatorError('SETTING_INVALID', `${where}: ${shown} ${why}.`, { usage: true });
 }
+
+interface Found {
+  readonly strength: 'flag' | 'variable' | 'file';
+  /** How an error names it. */
+  readonly where: string;
+  readonly source: string;
+  readonly value: GivenValue;
+}
+
+const STRENGTHS = ['file', 'variable', 'flag'] as const;
 
 function find(
   name: SettingName,
-  definition: Setting<unknown>,
-  given: Given,
-): { where: string; value: GivenValue } | null {
-  const fromFlag = given.flags[name];
-  if (fromFlag !== undefined && definition.secret !== true) return { where: flagOf(name), value: fromFlag };
+  { secret = false }: Setting<unknown>,
+  { flags, environment, file }: Given,
+): Found | null {
+  const flag = secret ? undefined : flags[name];
+  if (flag !== undefined) return { strength: 'flag', where: flagOf(name), source: flagOf(name), value: flag };
   const variable = variableOf(name);
-  const fromEnvironment = given.environment[variable];
-  if (fromEnvironment !== undefined && fromEnvironment !== '')
-    return { where: variable, value: fromEnvironment };
-  const file = given.environment[`${variable}_FILE`];
-  if (definition.secret !== true || file === undefined || file === '') return null;
-  return { where: `${variable}_FILE`, value: readSecretFile(`${variable}_FILE`, file) };
+  const value = environment[variable];
+  if (value !== undefined && value !== '')
+    return { strength: 'variable', where: variable, source: variable, value };
+  const fileVariable = `${variable}_FILE`;
+  const path = secret ? environment[fileVariable] : undefined;
+  if (path !== undefined && path !== '')
+    return {
+      strength: 'variable',
+      where: fileVariable,
+      source: fileVariable,
+      value: readSecretFile(fileVariable, path),
+    };
+  const entry = file?.get(name);
+  if (entry === undefined) return null;
+  const where = `${entry.place}: ${entry.key}`;
+  return {
+    strength: 'file',
+    where,
+    source: entry.place,
+    value: entry.isFile ? readSecretFile(where, entry.value) : entry.value,
+  };
 }
 
-function readSecretFile(where: string, file: string): string {
+/**
+ * `host` and `sandbox` are two words for one thing: what is said in a stronger place overrules the other word in a
+ * weaker one. Said in one place, they may contradict each other (`sandboxOf`).
+ */
+function isOverruled(name: SettingName, { strength }: Found, given: Given): boolean {
+  const other = name === 'host' ? 'sandbox' : name === 'sandbox' ? 'host' : null;
+  const rival = other === null ? null : find(other, SETTINGS[other], given);
+  if (other === null || rival === null) return false;
+  // A switch that is off says nothing.
+  if (other === 'host' && parse(SETTINGS.host, rival) === false) return false;
+  return STRENGTHS.indexOf(rival.strength) > STRENGTHS.indexOf(strength);
+}
+
+function readSecretFile(where: string, file: GivenValue): string {
+  if (typeof file !== 'string' || file === '')
+    throw new OperatorError('SETTING_INVALID', `${where}: the value must be the path of a file.`, {
+      usage: true,
+    });
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {

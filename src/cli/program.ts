@@ -4,7 +4,8 @@
 
 import { Command, CommanderError, Option } from 'commander';
 import { OperatorError } from '../contract/operatorError.js';
-import { resolveSettings, unknownVariables } from './givenSettings.js';
+import { readConfig } from './configFile.js';
+import { resolveSetting, resolveSettings, unknownVariables, type Given } from './givenSettings.js';
 import type { GivenValue, Setting } from './setting.js';
 import { flagOf, SETTINGS, variableOf, type SettingName, type Settings } from './settings.js';
 
@@ -44,6 +45,8 @@ export type CommandRun<Name extends SettingName> = (
   values: Settings<Name>,
   input: CommandInput,
   terminal: Terminal,
+  /** What the values were found in. */
+  given?: Given,
 ) => Promise<number>;
 
 export interface CommandInput {
@@ -83,6 +86,7 @@ export class CommandLine {
       command.argument(`<${definition.argument.name}>`, definition.argument.help);
     for (const name of definition.settings)
       addOption(command, name, definition.required?.includes(name) ?? false);
+    addOption(command, 'config', false);
     for (const [flag, { help }] of Object.entries(definition.pairs ?? {})) {
       const option = new Option(`--${flag} <K=V>`, `${help} (may be given several times)`);
       command.addOption(option.argParser(gather));
@@ -136,7 +140,8 @@ export class CommandLine {
     for (const [key, value] of Object.entries(options))
       if (typeof value === 'string' || typeof value === 'boolean') flags[key] = value;
       else if (Array.isArray(value)) flags[key] = value.map(String);
-    const values = resolveSettings(definition.settings, { flags, environment: this.#terminal.environment });
+    const given = withConfig({ flags, environment: this.#terminal.environment });
+    const values = resolveSettings(definition.settings, given);
     const { debug } = values as { readonly debug?: boolean };
     this.#debug = debug ?? null;
     requireGiven(
@@ -151,7 +156,7 @@ export class CommandLine {
       ]),
     );
     const run = await definition.load();
-    return run(values, { argument, pairs }, this.#terminal);
+    return run(values, { argument, pairs }, this.#terminal, given);
   }
 
   #report(error: unknown): number {
@@ -199,6 +204,12 @@ export function requireGiven(missing: readonly MissingFlag[]): void {
     hint: missing.map(({ advice }) => advice).join('\n'),
     usage: true,
   });
+}
+
+function withConfig(given: Given): Given {
+  const { value, source } = resolveSetting('config', given);
+  const named = typeof value === 'string' && source !== null ? { where: source, path: value } : null;
+  return { ...given, file: readConfig(named) };
 }
 
 function stackOf(error: unknown): string {

@@ -4,6 +4,7 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { defaultIdentityDir } from '../poller/identity.js';
+import { durationText } from './durations.js';
 import { SANDBOX_SETTINGS } from './sandboxSettings.js';
 import { defaulted, optional, type Setting } from './setting.js';
 import {
@@ -24,8 +25,15 @@ export const ENVIRONMENT_PREFIX = 'BOARDWALK_FLEET_';
 export const ROLES = ['poller', 'executor', 'shipper'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** By camelCase key; the flag is its kebab-case, the variable its SCREAMING_SNAKE_CASE behind the prefix. */
+/** By camelCase key; flag and key of the file are its kebab-case, the variable its SCREAMING_SNAKE_CASE behind the prefix. */
 export const SETTINGS = {
+  config: optional({
+    placeholder: 'FILE',
+    help: 'file of settings',
+    schema: text,
+    oneShot: true,
+    fallbackHelp: 'boardwalk-fleet.yaml, if it is there',
+  }),
   url: optional({ placeholder: 'URL', help: 'address of the control plane', schema: httpUrl, veiled: true }),
   pool: defaulted({
     placeholder: 'NAME',
@@ -100,6 +108,7 @@ export const SETTINGS = {
     help: 'execute one run, then end with its exit code',
     schema: flag,
     fallback: false,
+    oneShot: true,
   }),
   drainTimeout: defaulted({
     placeholder: 'TIME',
@@ -107,6 +116,7 @@ export const SETTINGS = {
     schema: duration,
     fallback: 600_000,
     fallbackHelp: '10m',
+    written: durationText,
   }),
   shipperConcurrency: defaulted({
     placeholder: 'N',
@@ -125,11 +135,13 @@ export const SETTINGS = {
     help: 'registration token, used once',
     schema: text,
     veiled: true,
+    oneShot: true,
   }),
   force: defaulted<boolean>({
     help: 'replace an identity that this machine has already',
     schema: flag,
     fallback: false,
+    oneShot: true,
   }),
   name: defaulted({
     placeholder: 'NAME',
@@ -150,6 +162,7 @@ export const SETTINGS = {
     help: 'file to write, readable by its owner only',
     schema: text,
     fallbackHelp: 'standard output',
+    oneShot: true,
   }),
   port: defaulted({
     placeholder: 'P',
@@ -164,6 +177,7 @@ export const SETTINGS = {
     schema: duration,
     fallback: 22_000,
     fallbackHelp: '22s',
+    written: durationText,
   }),
   lease: defaulted({
     placeholder: 'TIME',
@@ -171,19 +185,22 @@ export const SETTINGS = {
     schema: durationFrom(1_000),
     fallback: 300_000,
     fallbackHelp: '300s',
+    written: durationText,
   }),
   json: defaulted<boolean>({
     help: 'stored rows and the result as JSON lines on standard output',
     schema: flag,
     fallback: false,
+    oneShot: true,
   }),
-  input: optional<unknown>({ placeholder: 'JSON', help: 'input of the run', schema: json }),
-  script: optional({ placeholder: 'FILE', help: 'script of the model (JSON)', schema: text }),
+  input: optional<unknown>({ placeholder: 'JSON', help: 'input of the run', schema: json, oneShot: true }),
+  script: optional({ placeholder: 'FILE', help: 'script of the model (JSON)', schema: text, oneShot: true }),
   runs: defaulted({
     placeholder: 'N',
     help: 'how many runs to start; of more than one you see the end only',
     schema: count(1, 10_000),
     fallback: 1,
+    oneShot: true,
   }),
 } as const;
 
@@ -250,8 +267,13 @@ export type Settings<Name extends SettingName> = {
     : never;
 };
 
+/** The name in the file. */
+export function keyOf(name: SettingName): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
 export function flagOf(name: SettingName): string {
-  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return `--${keyOf(name)}`;
 }
 
 export function variableOf(name: SettingName): string {
