@@ -42,8 +42,12 @@ async function buildSandbox() {
   };
   await build({
     ...common,
-    entryPoints: [join(root, 'src/runtime/main.ts')],
-    outfile: join(sandbox, 'runtime.mjs'),
+    entryPoints: {
+      runtime: join(root, 'src/runtime/main.ts'),
+      watchdog: join(root, 'src/runtime/watchdog.ts'),
+    },
+    outdir: sandbox,
+    outExtension: { '.js': '.mjs' },
     banner: { js: requireBanner },
   });
   // The SDK's two entries share one copy of its state (splitting): a program and its loader must see the same host.

@@ -7,8 +7,8 @@ import { dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../contract/operatorError.js';
 
 const PRIVATE_MODE = 0o700;
-/** The sockets of runs lie below it, and a socket's path may have 103 bytes. */
-const LONGEST_TEMPORARY = 79;
+/** The sockets of runs lie below what is made in it, and a socket's path may have 103 bytes. */
+const LONGEST_TEMPORARY = 52;
 
 /**
  * Makes a directory with those above it, and sees that it can be written to.

@@ -10,8 +10,8 @@ export interface Mount {
 }
 
 /** What the sandbox itself puts there. */
-const TAKEN = ['/', '/workspace', '/tmp', '/run/boardwalk'];
-const TAKEN_WITH_ALL_BELOW = '/run/boardwalk/';
+const TAKEN = ['/', '/workspace', '/tmp'];
+const TAKEN_WITH_ALL_BELOW = ['/run/boardwalk-fleet', '/opt/boardwalk-fleet'];
 
 /** The mounts, or in words what is wrong with the first bad one. */
 export function parseMounts(texts: readonly string[]): readonly Mount[] | string {
@@ -36,7 +36,7 @@ function parseMount(text: string): Mount | string {
     return 'must be SRC:DST, SRC:DST:ro or SRC:DST:rw';
   if (!posix.isAbsolute(source) || !posix.isAbsolute(target)) return 'must have absolute paths';
   const place = normal(target);
-  if (TAKEN.includes(place) || place.startsWith(TAKEN_WITH_ALL_BELOW))
+  if (TAKEN.includes(place) || TAKEN_WITH_ALL_BELOW.some((dir) => `${place}/`.startsWith(`${dir}/`)))
     return `must not mount at ${place}: the sandbox needs that place itself`;
   return { source: normal(source), target: place, readOnly: mode === 'ro' };
 }

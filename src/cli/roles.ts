@@ -2,16 +2,15 @@
 // finish, lanes are shipped, and leases are beaten until the very last.
 
 import { readFile } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { OperatorError } from '../contract/operatorError.js';
 import { Shipper } from '../events/shipper.js';
 import { Executor } from '../executor/executor.js';
 import { DEFAULT_LOCK_TIMING, systemClocks, type LockTiming } from '../executor/fence.js';
 import { Gateway } from '../executor/gateway/server.js';
+import { ExecutorHome } from '../executor/home.js';
 import { DEFAULT_RUN_LEASE_TIMING } from '../executor/runLease.js';
-import { ProcessSandboxKind } from '../executor/sandbox/process/kind.js';
 import type { SandboxKind } from '../executor/sandbox/sandbox.js';
 import type { AttemptResult } from '../executor/settlement.js';
 import { findRuntimeFiles } from '../executor/sandbox/runtimeFiles.js';
@@ -22,6 +21,7 @@ import type { Identity } from '../poller/identity.js';
 import { Poller, type PollerEnd } from '../poller/poller.js';
 import type { Fleet } from '../queue/fleet.js';
 import { executorId } from './openedFleet.js';
+import { makeSandboxes, type SandboxChoice } from './sandboxes.js';
 import type { Role } from './settings.js';
 
 /** protocol/sdk.md and design section 8: what a program may take to stop, and what it may fail. */
@@ -40,13 +40,14 @@ export interface RoleOptions {
   readonly identity: Identity | undefined;
   readonly slots: number;
   readonly workDir: string;
+  readonly sandbox: SandboxChoice;
   readonly node: string | undefined;
   readonly debug: boolean;
   readonly shipperConcurrency: number;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Default: the figures of design section 5. */
   readonly lockTiming?: LockTiming;
-  /** Default: host processes. The benchmark's slots execute nothing. */
+  /** Default: what `sandbox` says. The benchmark's slots execute nothing. */
   readonly sandboxes?: SandboxKind;
   /** Called once with what makes going on pointless: the platform refuses the identity. */
   readonly onFatal: (error: OperatorError) => void;
@@ -71,13 +72,13 @@ export class Roles {
   readonly #begun = new Set<Stoppable>();
   #deadline = Infinity;
 
-  private constructor(http: PlatformHttp, options: RoleOptions, bootId: string | null) {
+  private constructor(http: PlatformHttp, options: RoleOptions, place: ExecutorPlace | undefined) {
     this.#http = http;
     this.#options = options;
     const { roles, fleet, log } = options;
     if (roles.includes('poller') && options.identity !== undefined)
       this.#poller = makePoller(http, options, options.identity);
-    if (roles.includes('executor')) this.#executor = makeExecutor(http, options, bootId);
+    if (place !== undefined) this.#executor = makeExecutor(http, options, place);
     if (roles.includes('shipper'))
       this.#shipper = new Shipper({
         fleet,
@@ -89,7 +90,8 @@ export class Roles {
 
   static async make(options: RoleOptions): Promise<Roles> {
     const http = new PlatformHttp({ userAgent: `boardwalk-fleet/${options.version}`, log: options.log });
-    return new Roles(http, options, await hostBootId());
+    const place = options.roles.includes('executor') ? await findPlace(options.workDir) : undefined;
+    return new Roles(http, options, place);
   }
 
   /** Consumers first: what is claimed finds them ready. */
@@ -184,9 +186,23 @@ function makePoller(http: PlatformHttp, options: RoleOptions, identity: Identity
   });
 }
 
-function makeExecutor(http: PlatformHttp, options: RoleOptions, bootId: string | null): Executor {
-  const { fleet, log, pool, slots, workDir, version, onAttemptEnd } = options;
+interface ExecutorPlace {
+  readonly id: string;
+  readonly home: ExecutorHome;
+  readonly bootId: string | null;
+}
+
+async function findPlace(workDir: string): Promise<ExecutorPlace> {
   const id = executorId(hostname());
+  return { id, home: await ExecutorHome.open(workDir, id.slice(-8)), bootId: await hostBootId() };
+}
+
+function makeExecutor(
+  http: PlatformHttp,
+  options: RoleOptions,
+  { id, home, bootId }: ExecutorPlace,
+): Executor {
+  const { fleet, log, pool, slots, workDir, version, onAttemptEnd, environment } = options;
   const executorLog = log.child({ role: 'executor' });
   const runtimeFiles = findRuntimeFiles();
   return new Executor({
@@ -206,12 +222,24 @@ function makeExecutor(http: PlatformHttp, options: RoleOptions, bootId: string |
     leaseTiming: DEFAULT_RUN_LEASE_TIMING,
     stopGraceMs: STOP_GRACE_MS,
     maxAttempts: MAX_ATTEMPTS,
-    gateway: new Gateway({ socketDir: join(tmpdir(), `bwf-${id.slice(-8)}`), log: executorLog }),
+    gateway: new Gateway({ socketDir: home.path, log: executorLog }),
     sandboxes:
-      options.sandboxes ?? new ProcessSandboxKind({ fleetName: fleet.name, runtimeFiles, log: executorLog }),
+      options.sandboxes ??
+      makeSandboxes({
+        choice: options.sandbox,
+        fleetName: fleet.name,
+        executorId: id,
+        bootId,
+        home,
+        runtimeFiles,
+        environment,
+        log: executorLog,
+      }),
     runtimeFiles,
-    workDirectory: new WorkDirectory(workDir),
-    environment: options.environment,
+    workDir,
+    home,
+    workDirectory: new WorkDirectory(home.path),
+    environment,
     nodePath: options.node ?? null,
     debug: options.debug,
     onAttemptEnd: (runId, result) => onAttemptEnd?.(runId, result),

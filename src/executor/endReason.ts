@@ -2,6 +2,7 @@
 // logged make a crash, a missing image and a success look alike).
 
 import { EXIT_UNREACHABLE } from '../contract/handOver.js';
+import type { SandboxExit } from './sandbox/sandbox.js';
 
 /** The typed causes of design section 6. */
 export type EndReason =
@@ -28,6 +29,18 @@ const NEVER_COUNTED: ReadonlySet<EndReason> = new Set<EndReason>([
   'control_plane_unreachable',
   'lease_lost',
 ]);
+
+/** Reasons that this machine may be to blame for: the run never came to work. */
+const START_FAILURES: ReadonlySet<EndReason> = new Set<EndReason>([
+  'sandbox_start_failed',
+  'image_missing',
+  'image_denied',
+  'engine_lost',
+]);
+
+export function isStartFailure(reason: EndReason): boolean {
+  return START_FAILURES.has(reason);
+}
 
 export function countsAsAttempt(reason: EndReason): boolean {
   return !NEVER_COUNTED.has(reason);
@@ -64,17 +77,15 @@ export function tryAgainInMs(starts: number): number {
  *
  * @param stderrTail redacted: what is cut here could leave a part of a secret that nobody recognises.
  */
-export function readSandboxEnd(
-  exit: { readonly exitCode: number | null; readonly signal: string | null; readonly error?: string },
-  stderrTail: readonly string[],
-): AttemptEnd {
-  if (exit.error !== undefined) return { reason: 'sandbox_start_failed', evidence: exit.error };
+export function readSandboxEnd(exit: SandboxExit, stderrTail: readonly string[]): AttemptEnd {
+  if (exit.error !== undefined) return { reason: exit.cause ?? 'sandbox_start_failed', evidence: exit.error };
   const how = exit.signal === null ? `exit code ${String(exit.exitCode)}` : `signal ${exit.signal}`;
   const tail = stderrTail.slice(-EVIDENCE_LINES).join(' | ').slice(-EVIDENCE_CHARACTERS);
   return { reason: reasonOf(exit), evidence: tail === '' ? how : `${how}; last standard error: ${tail}` };
 }
 
-function reasonOf(exit: { readonly exitCode: number | null; readonly signal: string | null }): EndReason {
+function reasonOf(exit: SandboxExit): EndReason {
+  if (exit.cause !== undefined) return exit.cause;
   if (exit.exitCode === EXIT_UNREACHABLE) return 'control_plane_unreachable';
   return exit.signal !== null || exit.exitCode === UNCAUGHT_EXIT_CODE ? 'runtime_crash' : 'sandbox_exit';
 }

@@ -5,6 +5,7 @@
 import type { ExecutorRecord } from '../queue/executors.js';
 import type { TakenRun } from '../queue/runsQueue.js';
 import { Attempt, type AttemptDependencies } from './attempt.js';
+import { reapHomes, type ExecutorHome } from './home.js';
 import { LeaseLinger } from './leaseLinger.js';
 import type { AttemptResult } from './settlement.js';
 import { StartTrouble } from './startTrouble.js';
@@ -18,6 +19,10 @@ export interface ExecutorOptions extends Omit<AttemptDependencies, 'linger' | 't
   readonly host: string;
   readonly bootId: string | null;
   readonly version: string;
+  /** Where leftovers of others are looked for. */
+  readonly workDir: string;
+  /** Opened by whoever made it; closed here, as the last thing. */
+  readonly home: ExecutorHome;
   /** Called after each attempt has left its slot. */
   readonly onAttemptEnd?: (runId: string, result: AttemptResult) => void;
 }
@@ -63,8 +68,11 @@ export class Executor {
   async start(): Promise<void> {
     if (this.#state !== 'new') return;
     this.#state = 'running';
-    const { sandboxes, workDirectory, gateway, log } = this.#options;
+    const { sandboxes, workDirectory, gateway, workDir, log } = this.#options;
     for (const warning of await sandboxes.check()) log.warn(warning);
+    // After the sandboxes in them.
+    const reaped = await reapHomes(workDir, log);
+    if (reaped.length > 0) log.warn({ reaped }, 'directories of executors that are gone removed');
     await workDirectory.prepare();
     await gateway.start();
     await this.#record();
@@ -95,11 +103,12 @@ export class Executor {
   async #drain(): Promise<void> {
     if (this.#state === 'new') {
       this.#state = 'stopped';
+      await this.#options.home.close(this.#options.log);
       return;
     }
     this.#state = 'draining';
     this.#taking.abort();
-    const { clocks, fleet, gateway, id, log } = this.#options;
+    const { clocks, fleet, gateway, home, id, log } = this.#options;
     await this.#lastWord(this.#record());
     if (!(await this.#attemptsEnd(() => this.#deadline))) {
       log.warn({ attempts: this.busy }, 'drain deadline passed: running attempts are handed back');
@@ -111,6 +120,7 @@ export class Executor {
     this.#ended.abort();
     await Promise.all(this.#loops);
     await gateway.stop();
+    await home.close(log);
     await this.#lastWord(fleet.executors.remove(id));
     log.info({ executor: id }, 'executor stopped');
   }

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { stoppedOutput } from '../contract/fleetCalls.js';
 import type { Fleet } from '../queue/fleet.js';
 import type { TakenRun } from '../queue/runsQueue.js';
-import { countsAsAttempt, finalizeCode, tryAgainInMs, type AttemptEnd } from './endReason.js';
+import { countsAsAttempt, finalizeCode, isStartFailure, tryAgainInMs, type AttemptEnd } from './endReason.js';
 import type { Fence, FenceReason } from './fence.js';
 import type { LaneFinalize } from './gateway/finalize.js';
 import type { StartTrouble } from './startTrouble.js';
@@ -74,7 +74,7 @@ export class Settlement {
   /** Without a finalize. */
   async ended(end: AttemptEnd, restarts: number): Promise<AttemptResult> {
     const { fleet, maxAttempts, trouble } = this.#deps;
-    const mayBeTheRun = end.reason !== 'sandbox_start_failed' || trouble.failed(this.#runId);
+    const mayBeTheRun = !isStartFailure(end.reason) || trouble.failed(this.#runId);
     const counts = countsAsAttempt(end.reason) && mayBeTheRun;
     const recorded = await fleet.runStates.endAttempt(this.#runId, this.#deps.attemptToken, {
       endReason: end.reason,

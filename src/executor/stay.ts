@@ -141,33 +141,43 @@ export class SandboxStay {
     });
   }
 
-  async #start(door: Door): Promise<Sandbox> {
+  async #start(handler: Door): Promise<Sandbox> {
     const { workDirectory, gateway, sandboxes, runtimeFiles, credential, attempt, environment } = this.#deps;
     await sandboxes.removeOf(this.#runId);
-    const directories = await workDirectory.create(this.#runId, String(attempt));
+    const { owner } = sandboxes;
+    const directories = await workDirectory.create(this.#runId, String(attempt), owner);
     this.#directories = directories;
-    this.#openDoor = await gateway.openDoor(door);
+    const door = await gateway.openDoor(handler, owner);
+    this.#openDoor = door;
+    const paths = sandboxes.pathsInside({
+      ...directories,
+      sdk: runtimeFiles.sdkDir,
+      gatewaySocket: door.socketPath,
+      hostSocketDir: door.hostSocketDir,
+    });
     const handOver: HandOver = {
       v: 1,
       runId: this.#runId,
       workerId: credential.workerId,
-      gateway: { socketPath: this.#openDoor.socketPath, bearer: this.#openDoor.bearer },
-      workspaceDir: directories.workspace,
-      hostSocketDir: this.#openDoor.hostSocketDir,
-      programRoot: directories.program,
-      sdkDir: runtimeFiles.sdkDir,
+      gateway: { socketPath: paths.gatewaySocket, bearer: door.bearer },
+      workspaceDir: paths.workspace,
+      hostSocketDir: paths.hostSocketDir,
+      programRoot: paths.program,
+      sdkDir: paths.sdk,
       nodePath: this.#deps.nodePath,
       vcpus: 1,
       stopGraceMs: this.#deps.stopGraceMs,
       debug: this.#deps.debug,
     };
+    const kind = sandboxes.name === 'container' ? 'container' : 'process';
     this.#sandbox = await sandboxes.start({
       sandboxId: randomUUID(),
       runId: this.#runId,
       attempt,
       handOver,
-      env: sandboxEnvironment({ kind: 'process', forwarded: environment, credential, directories }),
+      env: sandboxEnvironment({ kind, forwarded: environment, credential, paths }),
       workspaceDir: directories.workspace,
+      gatewayDir: door.dir,
       onLog: (stream, line) => this.#onLog(stream, line),
     });
     return this.#sandbox;

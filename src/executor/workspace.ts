@@ -1,14 +1,15 @@
 // The directories of one attempt below the work directory. Each attempt has its own, named after run and attempt, so
 // that executors which share a work directory never touch each other's live work (R2), an id from the wire never
 // leaves the tree (R13) and a workspace never outlives its run (P45). Persisted scopes and leftovers of crashed
-// executors are not handled here.
+// executors are not handled here (`home.ts`).
 
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { pathSegment } from '../contract/ids.js';
 import { OperatorError } from '../contract/operatorError.js';
+import type { Owner } from './sandbox/sandbox.js';
 
 /** Only the executor's user may look in: the workspace is the author's, and other users of the host are not. */
 const PRIVATE_MODE = 0o700;
@@ -65,10 +66,11 @@ export class WorkDirectory {
   /**
    * Creates `<work>/runs/<run id>-<attempt id>-<random>/{workspace,tmp,program}`, each with mode 0700.
    *
+   * @param owner whom they belong to, where that is not this process's own user
    * @throws OperatorError `UNSAFE_ID` when an id is not a single safe path segment.
    * @throws the file system's error when it can't be created; then nothing is left behind.
    */
-  async create(runId: string, attemptId: string): Promise<RunDirectories> {
+  async create(runId: string, attemptId: string, owner: Owner | null = null): Promise<RunDirectories> {
     const name = `${pathSegment(runId)}-${pathSegment(attemptId)}-`;
     // The random end keeps two fleets apart, and an attempt from what one of the same number left after a crash.
     const root = await mkdtemp(join(await this.#runsDir(), name));
@@ -82,6 +84,7 @@ export class WorkDirectory {
     try {
       for (const path of [directories.workspace, directories.tmp, directories.program]) {
         await mkdir(path, { mode: PRIVATE_MODE });
+        if (owner !== null) await chown(path, owner.uid, owner.gid);
       }
     } catch (error) {
       await directories.remove();
@@ -98,7 +101,8 @@ export class WorkDirectory {
   }
 }
 
-async function removeTree(root: string): Promise<Removal> {
+/** Deletes a directory and all below, whatever it takes. Never rejects. */
+export async function removeTree(root: string): Promise<Removal> {
   try {
     // The retries are for a file that appears while its directory is emptied, by a process that is just being killed.
     await rm(root, { recursive: true, force: true, maxRetries: 3, retryDelay: 50 });

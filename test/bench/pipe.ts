@@ -18,7 +18,7 @@ import { Pool } from 'undici';
 import { Roles } from '../../src/cli/roles.js';
 import { openFleet } from '../../src/queue/fleet.js';
 import { generateFleetKey, parseFleetKeys } from '../../src/queue/seal.js';
-import type { Sandbox, SandboxKind, SandboxSpec } from '../../src/executor/sandbox/sandbox.js';
+import type { Sandbox, SandboxKind, SandboxPaths, SandboxSpec } from '../../src/executor/sandbox/sandbox.js';
 import { startTestRedis } from '../support/redis.js';
 
 const { values } = parseArgs({
@@ -35,6 +35,11 @@ const rounds = Number(values.rounds);
 /** Speaks to the gateway as a runtime would, with one row, and is gone. */
 class NoopSandboxKind implements SandboxKind {
   readonly name = 'none';
+  readonly owner = null;
+
+  pathsInside(host: SandboxPaths): SandboxPaths {
+    return host;
+  }
 
   check(): Promise<readonly string[]> {
     return Promise.resolve([]);
@@ -136,6 +141,7 @@ async function pipe(round: number): Promise<{ perSecond: number; requests: numbe
     once: false,
     shipperConcurrency: slots,
     environment: {},
+    sandbox: { kind: 'process' },
     sandboxes: new NoopSandboxKind(),
     onFatal: (error) => {
       throw error;

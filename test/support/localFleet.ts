@@ -274,7 +274,7 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
     start,
     idle: async () => {
       for (const name of (await readdir(dir)).filter((each) => each.startsWith('work-')))
-        while ((await readdir(join(dir, name, 'runs'))).length > 0) await pause(50);
+        while ((await runDirectories(join(dir, name, 'x'))).length > 0) await pause(50);
     },
     sandboxProcesses: async () => {
       const found: string[] = [];
@@ -293,6 +293,14 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
       return codes;
     },
   };
+}
+
+/** What attempts have below the homes of a work directory's executors. */
+async function runDirectories(homes: string): Promise<readonly string[]> {
+  const found = await Promise.all(
+    (await readdir(homes)).map(async (home) => readdir(join(homes, home, 'runs')).catch(() => [])),
+  );
+  return found.flat();
 }
 
 async function succeed(name: string, args: readonly string[]): Promise<void> {

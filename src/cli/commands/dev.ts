@@ -15,15 +15,9 @@ import { temporaryDirectory } from '../directories.js';
 import { openLog } from '../log.js';
 import { checkNode } from '../nodeCheck.js';
 import { openEmbeddedFleet } from '../openedFleet.js';
-import {
-  EXIT,
-  requireGiven,
-  sayError,
-  type CommandRun,
-  type CommandInput,
-  type Terminal,
-} from '../program.js';
+import { EXIT, sayError, type CommandRun, type CommandInput, type Terminal } from '../program.js';
 import { Roles } from '../roles.js';
+import { sandboxChoice, type SandboxChoice } from '../sandboxes.js';
 import { ROLES, type SettingOf, type Settings } from '../settings.js';
 import { watchSignals, whenAborted } from '../shutdown.js';
 import { packageVersion } from '../version.js';
@@ -34,17 +28,7 @@ type DevSettings = Settings<SettingOf<'dev'>>;
 const END_MS = 5_000;
 
 export const runDev: CommandRun<SettingOf<'dev'>> = async (values, input, terminal) => {
-  requireGiven(
-    values.host
-      ? []
-      : [
-          {
-            flag: '--host',
-            why: 'this version executes programs as processes of this machine only',
-            advice: 'Pass --host to accept that the program is not isolated from this machine.',
-          },
-        ],
-  );
+  const sandbox = sandboxChoice(values);
   const warn = (text: string): void => void terminal.stderr.write(`warning: ${text}\n`);
   const spec = await readSpec(values, input, warn);
   const tooOld = values.node === undefined ? null : await checkNode(values.node);
@@ -54,7 +38,7 @@ export const runDev: CommandRun<SettingOf<'dev'>> = async (values, input, termin
   const dir = await temporaryDirectory('bwf-dev-');
   let keeps = false;
   try {
-    return await runLocally({ values, spec, dir, log, terminal });
+    return await runLocally({ values, sandbox, spec, dir, log, terminal });
   } catch (error) {
     // Its error names a file below.
     keeps = error instanceof OperatorError && error.code === 'EMBEDDED_REDIS_DIED';
@@ -86,13 +70,14 @@ async function readSpec(
 
 interface LocalRun {
   readonly values: DevSettings;
+  readonly sandbox: SandboxChoice;
   readonly spec: RunsSpec;
   readonly dir: string;
   readonly log: Logger;
   readonly terminal: Terminal;
 }
 
-async function runLocally({ values, spec, dir, log, terminal }: LocalRun): Promise<number> {
+async function runLocally({ values, sandbox, spec, dir, log, terminal }: LocalRun): Promise<number> {
   const shutdown = watchSignals();
   const plane = new ControlPlane();
   const shown = rowsOn(terminal, values);
@@ -119,7 +104,9 @@ async function runLocally({ values, spec, dir, log, terminal }: LocalRun): Promi
         version: packageVersion(),
         pool: identity.pool,
         slots: values.slots,
-        workDir: join(dir, 'work'),
+        // Sockets lie below it, and have little room in their paths.
+        workDir: dir,
+        sandbox,
         node: values.node,
         debug: values.debug,
         alone: true,

@@ -17,6 +17,7 @@ import {
   type Terminal,
 } from '../program.js';
 import { Roles } from '../roles.js';
+import { sandboxChoice, type SandboxChoice } from '../sandboxes.js';
 import { ROLES, type SettingOf, type Settings } from '../settings.js';
 import { HURRY_MS, watchSignals, whenAborted, type Shutdown } from '../shutdown.js';
 import { packageVersion } from '../version.js';
@@ -29,12 +30,13 @@ export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, t
     stream: terminal.stderr,
   });
   requireGiven(missingOf(values));
+  const sandbox = sandboxChoice(values);
   const identity = values.roles.includes('poller') ? await findIdentity(values) : undefined;
   const workDir = values.workDir ?? join(values.identityDir, 'work');
   const shutdown = watchSignals();
   try {
     if (values.roles.includes('executor')) {
-      const tooOld = await checkNode(values.node);
+      const tooOld = sandbox.kind === 'process' ? await checkNode(values.node) : null;
       if (tooOld !== null) log.warn(tooOld);
       await usableDirectory(
         workDir,
@@ -48,6 +50,7 @@ export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, t
       if (shutdown.signalled) return EXIT.secondSignal;
       return await serve({
         values,
+        sandbox,
         identity,
         workDir,
         log,
@@ -67,7 +70,6 @@ export const runStart: CommandRun<SettingOf<'start'>> = async (values, _input, t
 export function missingOf({
   roles,
   url,
-  host,
   redisUrl,
   fleetKeyFile,
   runnerId,
@@ -79,13 +81,6 @@ export function missingOf({
       flag: '--url',
       why: 'the poller needs the address of the control plane',
       advice: 'Give --url URL, the address of the control plane, or leave the poller out with --roles.',
-    });
-  if (roles.includes('executor') && !host)
-    missing.push({
-      flag: '--host',
-      why: 'this version executes programs as processes of this machine only',
-      advice:
-        'Pass --host to accept that programs are not isolated from this machine, or leave the executor out with --roles.',
     });
   if (roles.length < ROLES.length && redisUrl === undefined)
     missing.push({
@@ -129,6 +124,7 @@ async function open(values: StartSettings, workDir: string, log: Logger): Promis
 
 interface Serving {
   readonly values: StartSettings;
+  readonly sandbox: SandboxChoice;
   readonly identity: Identity | undefined;
   readonly workDir: string;
   readonly log: Logger;
@@ -139,6 +135,7 @@ interface Serving {
 
 async function serve({
   values,
+  sandbox,
   identity,
   workDir,
   log,
@@ -160,6 +157,7 @@ async function serve({
     identity,
     slots: values.once ? 1 : values.slots,
     workDir,
+    sandbox,
     node: values.node,
     debug: values.debug,
     shipperConcurrency: values.shipperConcurrency,

@@ -6,17 +6,21 @@
 // that listen themselves, not on connections that are handed to one.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { chmod, mkdir, rm, rmdir, stat } from 'node:fs/promises';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, rm, rmdir, stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../contract/operatorError.js';
+import type { Owner } from '../sandbox/sandbox.js';
 import { Refusal, sendRefusal } from './answers.js';
 
 /** Linux allows 107 bytes, macOS and the BSDs 103. */
 const SOCKET_PATH_BYTES = 103;
-/** A door is `<n>.s`; beside it lies `<n>.h` with the program's socket, of a name that can't be guessed. */
-const LONGEST_SOCKET = '99999999.h/0123456789ab.h';
+/** A door is the directory `<n>`: in it `s`, its socket, and `h` with the program's, of a name that can't be guessed. */
+const LONGEST_SOCKET = '999999/h/0123456789ab.h';
+const LAST_NUMBER = 999_999;
+
 /** Milliseconds. */
 export interface GatewayTimeouts {
   /** A client of ours sends its headers at once; whoever needs longer is stuck or means harm. */
@@ -46,13 +50,15 @@ export interface DoorHandler {
 }
 
 export interface OpenDoor {
+  /** Holds the socket and what belongs to it; goes with the door, whatever is in it. */
+  readonly dir: string;
   readonly socketPath: string;
   /** 32 random bytes, base64url; every request must carry it as `Authorization: Bearer`. */
   readonly bearer: string;
-  /** For the program's own socket: with a short path, made by the runtime. Goes with the door, whatever is in it. */
+  /** For the program's own socket: with a short path, made by the runtime. Below `dir`. */
   readonly hostSocketDir: string;
   /**
-   * Closes the door, destroys its connections and removes the socket. When it resolves, a finalize that was on its way
+   * Closes the door, destroys its connections and removes its directory. When it resolves, a finalize that was on its way
    * into the lane is there or never will be. Safe to call twice.
    */
   close(): Promise<void>;
@@ -85,7 +91,7 @@ export class Gateway {
         'GATEWAY_SOCKET_DIR',
         `The socket directory ${socketDir} has too long a path.`,
         {
-          hint: `A Unix socket's path may have ${SOCKET_PATH_BYTES} bytes. Set TMPDIR to a directory with a shorter path.`,
+          hint: `A Unix socket's path may have ${SOCKET_PATH_BYTES} bytes. Name a directory with a shorter path with --work-dir.`,
         },
       );
     }
@@ -111,27 +117,38 @@ export class Gateway {
     await rmdir(this.#options.socketDir).catch(() => undefined);
   }
 
-  /** Opens a socket of its own for `door`. From the return on, a sandbox may connect. */
-  async openDoor(door: DoorHandler): Promise<OpenDoor> {
+  /**
+   * Opens a socket of its own for `door`. From the return on, a sandbox may connect.
+   *
+   * @param owner who may, where that is not this process's own user
+   */
+  async openDoor(door: DoorHandler, owner: Owner | null = null): Promise<OpenDoor> {
     if (this.#state !== 'started') throw new Error('The gateway is not started.');
     const bearer = randomBytes(32).toString('base64url');
     const server = this.#serverFor(door, bearer);
-    const socketPath = await this.#listen(server);
-    await chmod(socketPath, 0o600);
-    const hostSocketDir = socketPath.replace(/s$/, 'h');
+    const dir = await this.#makeDirectory();
+    const socketPath = join(dir, 's');
     let closing: Promise<void> | undefined;
     const open: OpenDoor = {
+      dir,
       socketPath,
       bearer,
-      hostSocketDir,
+      hostSocketDir: join(dir, 'h'),
       close: () => {
-        closing ??= closeServer(server, door, { socketPath, hostSocketDir }).finally(() =>
-          this.#open.delete(open),
-        );
+        closing ??= closeServer(server, door, dir).finally(() => this.#open.delete(open));
         return closing;
       },
     };
     this.#open.add(open);
+    try {
+      server.listen(socketPath);
+      await once(server, 'listening');
+      await chmod(socketPath, 0o600);
+      if (owner !== null) for (const path of [socketPath, dir]) await chown(path, owner.uid, owner.gid);
+    } catch (error) {
+      await open.close();
+      throw error;
+    }
     return open;
   }
 
@@ -177,45 +194,29 @@ export class Gateway {
     return server;
   }
 
-  async #listen(server: Server): Promise<string> {
+  /** What another process has left keeps its number, and is left alone (R2). */
+  async #makeDirectory(): Promise<string> {
     for (let tries = 0; tries < NUMBER_TRIES; tries += 1) {
-      const path = join(this.#options.socketDir, `${this.#nextNumber}.s`);
-      this.#nextNumber += 1;
-      if (await listenOn(server, path)) return path;
+      const dir = join(this.#options.socketDir, String(this.#nextNumber));
+      this.#nextNumber = (this.#nextNumber % LAST_NUMBER) + 1;
+      try {
+        // Somebody may have removed the directory above while we were idle.
+        await mkdir(this.#options.socketDir, { recursive: true, mode: 0o700 });
+        await mkdir(dir, { mode: 0o700 });
+        return dir;
+      } catch (error) {
+        if (errnoOf(error) !== 'EEXIST') throw error;
+      }
     }
     throw new OperatorError(
       'GATEWAY_SOCKET_DIR',
       `The socket directory ${this.#options.socketDir} is full of old sockets.`,
-      {
-        hint: 'Remove it while nothing runs in it.',
-      },
+      { hint: 'Remove it while nothing runs in it.' },
     );
   }
 }
 
-/** `false` when something is already there, perhaps another process's live socket: that one is left alone (R2). */
-async function listenOn(server: Server, path: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const onError = (err: Error): void => {
-      server.off('listening', onListening);
-      if (errnoOf(err) === 'EADDRINUSE') resolve(false);
-      else reject(err);
-    };
-    const onListening = (): void => {
-      server.off('error', onError);
-      resolve(true);
-    };
-    server.once('error', onError);
-    server.once('listening', onListening);
-    server.listen(path);
-  });
-}
-
-async function closeServer(
-  server: Server,
-  door: DoorHandler,
-  { socketPath, hostSocketDir }: Pick<OpenDoor, 'socketPath' | 'hostSocketDir'>,
-): Promise<void> {
+async function closeServer(server: Server, door: DoorHandler, dir: string): Promise<void> {
   door.close();
   await new Promise<void>((resolve) => {
     server.close(() => {
@@ -224,8 +225,7 @@ async function closeServer(
     server.closeAllConnections();
   });
   await door.settled();
-  await rm(socketPath, { force: true });
-  await rm(hostSocketDir, { recursive: true, force: true });
+  await rm(dir, { recursive: true, force: true });
 }
 
 /** Compares digests, so that neither the content nor the length of a guess shows in the time it takes. */
@@ -238,6 +238,6 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-function errnoOf(err: Error): string | undefined {
-  return 'code' in err && typeof err.code === 'string' ? err.code : undefined;
+function errnoOf(err: unknown): string | undefined {
+  return err instanceof Error && 'code' in err && typeof err.code === 'string' ? err.code : undefined;
 }

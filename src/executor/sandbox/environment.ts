@@ -4,7 +4,7 @@
 
 import { OperatorError } from '../../contract/operatorError.js';
 import type { RunCredential } from '../../queue/credentials.js';
-import type { RunDirectories } from '../workspace.js';
+import type { SandboxPaths } from './sandbox.js';
 
 /** pool.md 12.2: what crosses over from the executor's own environment. Nothing else does. */
 const FORWARDED_KEYS = [
@@ -28,10 +28,13 @@ const FORWARDED_PREFIXES = [
 ] as const;
 
 /** Kinds of sandboxes whose environment is made here. */
-export type EnvironmentKind = 'process';
+export type EnvironmentKind = 'process' | 'container';
 
-/** pool.md 12.2, "host mode extra": a process on the host needs the host's programs and screen. */
-const FORWARDED_TO: Readonly<Record<EnvironmentKind, readonly string[]>> = { process: ['PATH', 'DISPLAY'] };
+/** pool.md 12.2, "host mode extra": a process on the host needs the host's programs and screen; a container has its own. */
+const FORWARDED_TO: Readonly<Record<EnvironmentKind, readonly string[]>> = {
+  process: ['PATH', 'DISPLAY'],
+  container: [],
+};
 
 /**
  * Platform keys that our runtime must not find in its environment, not even from `claim.env`: it would hand them to
@@ -54,7 +57,8 @@ export interface EnvironmentInput {
   readonly forwarded: Readonly<Record<string, string | undefined>>;
   /** `env` is the claim's: the resolved, non-secret variables of the run. `byoProviders` is passed on as it came. */
   readonly credential: Pick<RunCredential, 'runId' | 'workerId' | 'env' | 'byoProviders'>;
-  readonly directories: Pick<RunDirectories, 'workspace' | 'tmp'>;
+  /** As the run process sees them. */
+  readonly paths: Pick<SandboxPaths, 'workspace' | 'tmp'>;
 }
 
 /**
@@ -64,13 +68,12 @@ export interface EnvironmentInput {
  *   names the variable and never its value.
  */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
-  const { kind, credential, directories } = input;
+  const { kind, credential, paths } = input;
   const env = new Map<string, string>();
   for (const [key, value] of Object.entries(input.forwarded)) {
     if (value !== undefined && isForwarded(key, kind)) env.set(key, value);
   }
-  env.set('HOME', directories.workspace);
-  env.set('TMPDIR', directories.tmp);
+  setPlaces(env, paths);
   for (const [key, value] of Object.entries(credential.env)) {
     mustBePossible(key, value);
     env.set(key, value);
@@ -78,9 +81,16 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
   env.set('RUN_ID', credential.runId);
   env.set('WORKER_ID', credential.workerId);
   env.set('BOARDWALK_BYO_PROVIDERS', JSON.stringify(credential.byoProviders));
-  env.set('WORKSPACE_ROOT', directories.workspace);
+  env.set('WORKSPACE_ROOT', paths.workspace);
+  // pool.md 12.1, order 5: nothing else than a container's own places can work there.
+  if (kind === 'container') setPlaces(env, paths);
   for (const key of WITHHELD_KEYS) env.delete(key);
   return Object.fromEntries(env);
+}
+
+function setPlaces(env: Map<string, string>, { workspace, tmp }: EnvironmentInput['paths']): void {
+  env.set('HOME', workspace);
+  env.set('TMPDIR', tmp);
 }
 
 function isForwarded(key: string, kind: EnvironmentKind): boolean {

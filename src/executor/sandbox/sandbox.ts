@@ -4,6 +4,24 @@
 
 import type { HandOver } from '../../contract/handOver.js';
 
+/** Where things are, as the run process sees them. */
+export interface SandboxPaths {
+  readonly workspace: string;
+  readonly tmp: string;
+  /** Where archives are unpacked; never inside the workspace. */
+  readonly program: string;
+  readonly sdk: string;
+  readonly gatewaySocket: string;
+  /** Where the program's own socket is made. */
+  readonly hostSocketDir: string;
+}
+
+/** Who owns the files of a sandbox on this host. */
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 /** Everything that one sandbox needs; it is used once. */
 export interface SandboxSpec {
   /** Unique for each start, also within one run. */
@@ -15,14 +33,19 @@ export interface SandboxSpec {
   readonly handOver: HandOver;
   /** Non-secret environment of the run process (`environment.ts`). Credentials never go here. */
   readonly env: Readonly<Record<string, string>>;
-  /** Working directory of the run process; exists already. */
+  /** On this host; working directory of the run process; exists already. */
   readonly workspaceDir: string;
+  /** On this host: holds the socket of the run's gateway. */
+  readonly gatewayDir: string;
   /**
    * One line of what the runtime itself wrote, without its line end and bounded in length. Must not throw. The
    * program's own output doesn't come this way: it is part of the run's events.
    */
   onLog(stream: 'stdout' | 'stderr', line: string): void;
 }
+
+/** Ends that only whoever runs the sandbox can tell; end reasons of design section 6. */
+export type SandboxEndCause = 'out_of_memory' | 'image_missing' | 'image_denied' | 'engine_lost';
 
 /** How a sandbox ended. */
 export interface SandboxExit {
@@ -31,6 +54,8 @@ export interface SandboxExit {
   readonly signal: string | null;
   /** Set only if it never came to run: what was tried, and why not. */
   readonly error?: string;
+  /** What the kind knows beyond the exit code. */
+  readonly cause?: SandboxEndCause;
   /** Set when something of it may still live: nothing may be started in its place before the queue lock has lapsed. */
   readonly unproven?: string;
 }
@@ -55,12 +80,16 @@ export interface Sandbox {
 export interface SandboxKind {
   readonly name: 'process' | 'container' | 'bwrap' | 'none';
   /**
-   * Can this machine run it? Called once at start.
+   * Can this machine run it? Called once at start, before anything else; makes ready what all its sandboxes share.
    *
    * @returns sentences that an operator has to see before the first run; often none.
    * @throws OperatorError naming what is missing and what to do.
    */
   check(): Promise<readonly string[]>;
+  /** After {@link check}: whom workspaces and gateway sockets must belong to; `null`: this process's own user. */
+  readonly owner: Owner | null;
+  /** What the run process is told about where it is. */
+  pathsInside(host: SandboxPaths): SandboxPaths;
   /** A sandbox that can't be started is one whose `exited` carries an `error`; this never rejects for that. */
   start(spec: SandboxSpec): Promise<Sandbox>;
   /**
@@ -71,14 +100,19 @@ export interface SandboxKind {
   removeOf(runId: string): Promise<void>;
 }
 
-/** Thrown when processes of a sandbox are still alive long after SIGKILL (no permission, or stuck in the kernel). */
+/** Thrown when it can't be proven that a sandbox is gone: processes outlive SIGKILL, or the engine doesn't answer. */
 export class SandboxSurvivorsError extends Error {
   override readonly name = 'SandboxSurvivorsError';
   readonly code = 'SANDBOX_SURVIVORS';
 
-  constructor(what: string, pids: readonly number[]) {
-    super(
-      `${what} can't be ended: ${pids.length} of its processes outlive SIGKILL (pid ${pids.slice(0, 10).join(', ')}). ` +
+  constructor(what: string, why: string) {
+    super(`${what} can't be ended: ${why}`);
+  }
+
+  static ofProcesses(what: string, pids: readonly number[]): SandboxSurvivorsError {
+    return new SandboxSurvivorsError(
+      what,
+      `${pids.length} of its processes outlive SIGKILL (pid ${pids.slice(0, 10).join(', ')}). ` +
         'Look at them with `ps -o pid,stat,user,wchan,args -p PID`.',
     );
   }

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Executor } from '../../../src/executor/executor.js';
+import { ExecutorHome } from '../../../src/executor/home.js';
 import { systemClocks } from '../../../src/executor/fence.js';
 import { Gateway } from '../../../src/executor/gateway/server.js';
 import { ProcessSandboxKind } from '../../../src/executor/sandbox/process/kind.js';
@@ -103,6 +104,7 @@ async function startExecutor(script: string, over: Over = {}): Promise<void> {
   writeFileSync(runtimePath, mark + script);
   mkdirSync(join(dir, 'sdk'));
   const log = pino({ level: 'silent' });
+  const home = await ExecutorHome.open(join(dir, 'work'), 'home');
   const runtimeFiles = { runtimePath, sdkDir: join(dir, 'sdk') };
   executor = new Executor({
     id: `exe_${randomUUID()}`,
@@ -120,7 +122,9 @@ async function startExecutor(script: string, over: Over = {}): Promise<void> {
     leaseTiming: { renewMs: 100, cancelPollMs: 50, creditPollMs: 50 },
     stopGraceMs: 100,
     maxAttempts: 3,
-    gateway: new Gateway({ socketDir: join(dir, 's'), log }),
+    gateway: new Gateway({ socketDir: home.path, log }),
+    workDir: join(dir, 'work'),
+    home,
     sandboxes: new ProcessSandboxKind({
       fleetName: fleet.name,
       runtimeFiles,
@@ -128,7 +132,7 @@ async function startExecutor(script: string, over: Over = {}): Promise<void> {
       ...(over.processTable === undefined ? {} : { processTable: over.processTable }),
     }),
     runtimeFiles,
-    workDirectory: new WorkDirectory(join(dir, 'work')),
+    workDirectory: new WorkDirectory(home.path),
     environment: { PATH: process.env['PATH'] },
     nodePath: null,
     debug: false,

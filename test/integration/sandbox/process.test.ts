@@ -348,6 +348,7 @@ async function start(
     runId: 'run_1',
     attempt: 1,
     handOver: handOver(),
+    gatewayDir: dir,
     env: { PATH: process.env['PATH'] ?? '' },
     workspaceDir: join(dir, 'workspace'),
     onLog: (stream, line) => output.add(stream, line),

@@ -1,17 +1,20 @@
 // An executor whose lock lives for 3 s instead of 60, all figures scaled together, as a process that a test may kill.
-// Arguments: Redis URL, fleet key file, work directory. Says "executor ready" like the program itself.
+// Arguments: Redis URL, fleet key file, work directory; then, for containers, image, fleet name and lock timing. Says "executor ready" like the program itself.
 
 import { readFile } from 'node:fs/promises';
 import { pino } from 'pino';
 import { Roles } from '../../../src/cli/roles.js';
+import type { SandboxChoice } from '../../../src/cli/sandboxes.js';
 import { watchSignals } from '../../../src/cli/shutdown.js';
 import { openFleet } from '../../../src/queue/fleet.js';
 import { parseFleetKeys } from '../../../src/queue/seal.js';
 
-const [url = '', keyFile = '', workDir = ''] = process.argv.slice(2);
+const [url = '', keyFile = '', workDir = '', image = '', fleetName = 'default', lock = '3000,450,900'] =
+  process.argv.slice(2);
+const [lockMs = 0, renewMs = 0, marginMs = 0] = lock.split(',').map(Number);
 const log = pino(pino.destination(2));
 const fleet = await openFleet({
-  name: 'default',
+  name: fleetName,
   redis: { url },
   keys: parseFleetKeys(await readFile(keyFile, 'utf8')),
   log,
@@ -25,13 +28,14 @@ const roles = await Roles.make({
   identity: undefined,
   slots: 4,
   workDir,
+  sandbox: image === '' ? { kind: 'process' } : containerOf(image),
   node: undefined,
   debug: false,
   alone: false,
   once: false,
   shipperConcurrency: 1,
   environment: process.env,
-  lockTiming: { lockMs: 3_000, renewMs: 450, marginMs: 900 },
+  lockTiming: { lockMs, renewMs, marginMs },
   onFatal: () => undefined,
 });
 const shutdown = watchSignals();
@@ -41,3 +45,12 @@ await shutdown.asked;
 await roles.stop(performance.now() + 600_000);
 await fleet.close();
 shutdown.dispose();
+
+function containerOf(name: string): SandboxChoice {
+  const limits = { memoryBytes: 512 * 1024 ** 2, cpus: 1, pids: 256, logBytes: 1024 ** 2 };
+  return {
+    kind: 'container',
+    settings: { image: name, network: 'none', mounts: [], ...limits },
+    user: undefined,
+  };
+}

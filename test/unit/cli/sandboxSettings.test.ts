@@ -91,8 +91,8 @@ describe('a mount', () => {
     [['/a:/'], 'must not mount at /:'],
     [['/a:/workspace/'], 'must not mount at /workspace:'],
     [['/a:/x/../tmp'], 'must not mount at /tmp:'],
-    [['/a:/run/boardwalk'], 'must not mount at /run/boardwalk:'],
-    [['/a:/run/boardwalk/in'], 'must not mount at /run/boardwalk/in:'],
+    [['/a:/run/boardwalk-fleet'], 'must not mount at /run/boardwalk-fleet:'],
+    [['/a:/opt/boardwalk-fleet/in'], 'must not mount at /opt/boardwalk-fleet/in:'],
     [['/a:/b', '/c:/b/'], 'must not mount twice at /b'],
   ])('given as %j is refused in words', (given, words) => {
     expect(() => mountsOf(...given)).toThrow(words);

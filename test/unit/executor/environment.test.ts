@@ -19,7 +19,7 @@ function input({ own = {}, claimEnv = {}, byoProviders = [] }: Changes = {}): En
       env: claimEnv,
       byoProviders: [...byoProviders],
     },
-    directories: { workspace: '/srv/runs/run_q7-1/workspace', tmp: '/srv/runs/run_q7-1/tmp' },
+    paths: { workspace: '/srv/runs/run_q7-1/workspace', tmp: '/srv/runs/run_q7-1/tmp' },
   };
 }
 

@@ -1,7 +1,7 @@
 // The dead man's switch inside the runtime, on clocks that a test turns.
 
 import { PassThrough } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { encodeWatchLine } from '../../../src/contract/fleetCalls.js';
 import type { Control } from '../../../src/runtime/control.js';
 import { Watch } from '../../../src/runtime/watch.js';
@@ -13,13 +13,14 @@ interface Watched {
   readonly watch: Watch;
 }
 
-function watched(status = 200): Watched {
+function watched(status = 200, goneMs = 60_000): Watched {
   const body = new PassThrough();
   const clock = { monotonic: 0, wall: 0 };
   const told: string[] = [];
   const control = { stream: () => Promise.resolve({ status, body }) } as unknown as Pick<Control, 'stream'>;
   const watch = new Watch({
     control,
+    goneMs,
     onStop: (reason) => told.push(`stop ${reason}`),
     onLost: (why) => told.push(`lost: ${why}`),
     clocks: { monotonic: () => clock.monotonic, wall: () => clock.wall },
@@ -72,12 +73,37 @@ test('silence beyond the deadline is a loss', async () => {
   expect(world.told).toEqual(['lost: no word from the gateway in time']);
 });
 
-test('the end of the lines, or another status, is a loss; after stop nothing is', async () => {
-  const ended = watched();
+test('a gateway that is gone, and not back in time, is a loss', async () => {
+  const ended = watched(200, 10);
+  await said(ended, alive(60_000));
   ended.body.end();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(ended.told).toEqual(['lost: the gateway ended the watch']);
+  await vi.waitFor(() => expect(ended.told).toEqual(['lost: the gateway ended the watch']));
+});
 
+test('a gateway that is back in time is no loss', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
+  const lines = [new PassThrough(), new PassThrough()];
+  const told: string[] = [];
+  let connects = 0;
+  const stream = (): Promise<unknown> => Promise.resolve({ status: 200, body: lines[connects++] });
+  const watch = new Watch({
+    control: { stream } as unknown as Pick<Control, 'stream'>,
+    onStop: () => undefined,
+    onLost: (why) => told.push(why),
+  });
+  watch.start();
+  lines[0]?.end(alive(60_000));
+  lines[1]?.write(alive(60_000));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(connects).toBe(2);
+  // Longer than it may be gone: the timer of the first loss must not fire any more.
+  await vi.advanceTimersByTimeAsync(10_000);
+  watch.stop();
+  vi.useRealTimers();
+  expect(told).toEqual([]);
+});
+
+test('another status is a loss at once; after stop nothing is', async () => {
   const refused = watched(404);
   await new Promise((resolve) => setImmediate(resolve));
   expect(refused.told).toEqual(['lost: the gateway answered the watch with status 404']);

@@ -13,6 +13,7 @@ import {
   type Sandbox,
   type SandboxExit,
   type SandboxKind,
+  type SandboxPaths,
   type SandboxSpec,
 } from '../sandbox.js';
 import { killTree } from './killTree.js';
@@ -38,6 +39,7 @@ export interface ProcessSandboxOptions {
 
 export class ProcessSandboxKind implements SandboxKind {
   readonly name = 'process';
+  readonly owner = null;
   readonly #options: ProcessSandboxOptions;
   readonly #table: ProcessTable;
 
@@ -62,6 +64,10 @@ export class ProcessSandboxKind implements SandboxKind {
     ];
   }
 
+  pathsInside(host: SandboxPaths): SandboxPaths {
+    return host;
+  }
+
   start(spec: SandboxSpec): Promise<Sandbox> {
     return Promise.resolve(this.#spawn(spec));
   }
@@ -69,7 +75,7 @@ export class ProcessSandboxKind implements SandboxKind {
   async removeOf(runId: string): Promise<void> {
     const survivors = await killTree(this.#table, { mark: `${RUN_MARK}=${this.#runMark(runId)}` });
     if (survivors.length > 0)
-      throw new SandboxSurvivorsError(`What is left of run ${runId}`, survivors.map(pidOf));
+      throw SandboxSurvivorsError.ofProcesses(`What is left of run ${runId}`, survivors.map(pidOf));
   }
 
   #spawn(spec: SandboxSpec): Sandbox {

@@ -57,7 +57,8 @@ export class ProcessSandbox implements Sandbox {
     }
     if (!this.#proven) {
       const survivors = await this.#kill();
-      if (survivors.length > 0) throw new SandboxSurvivorsError(`Sandbox ${this.id}`, survivors.map(pidOf));
+      if (survivors.length > 0)
+        throw SandboxSurvivorsError.ofProcesses(`Sandbox ${this.id}`, survivors.map(pidOf));
     }
     await this.exited;
   }
