@@ -134,15 +134,25 @@ describe('a program that returns while its calls go on', () => {
 describe('a run that loses its gateway', () => {
   const WAITING = `export default async () => { console.log('ready'); await new Promise((r) => setTimeout(r, 600_000)); }`;
 
-  test.each<[string, (run: TestRun) => void | Promise<void>]>([
-    ['ends the watch', (run) => run.gateway.endWatches()],
-    ['is gone', (run) => run.gateway.stop()],
-  ])('because it %s: program killed, no finalize, exit code 70', async (_how, lose) => {
+  test('because it is gone: program killed, no finalize, exit code 70', async () => {
     const run = await readyRun({ source: WAITING });
-    await lose(run);
+    await run.gateway.stop();
     expect(await run.exited).toBe(70);
     await allGone(run.workspaceDir);
     expect(run.gateway.finalizes).toEqual([]);
+    await run.dispose();
+  });
+
+  test('goes on when only the connection broke: the watch is made anew, and heard', async () => {
+    const run = await readyRun({
+      source: `import { sleep } from '@boardwalk-labs/workflow';
+        export default async () => { console.log('ready'); await sleep('1h'); }`,
+    });
+    run.gateway.endWatches();
+    await run.gateway.watched();
+    run.gateway.tellStop('cancelled');
+    expect(await run.exited).toBe(0);
+    expect(run.gateway.finalizes).toEqual([ABORTED]);
     await run.dispose();
   });
 
@@ -164,9 +174,9 @@ describe('a run that loses its gateway', () => {
     }
   });
 
-  test('before it ever had one: exit code 1 or 70, and a line that says why', async () => {
+  test('before it ever had one: exit code 70 or 75, and a line that says why', async () => {
     const run = await startRun({ handOver: { gateway: { socketPath: '/nonexistent/g.s', bearer: 'x' } } });
-    expect([1, 70]).toContain(await run.exited);
+    expect([70, 75]).toContain(await run.exited);
     expect(run.stderr()).toContain('ENOENT');
     await run.dispose();
   });

@@ -72,6 +72,12 @@ export class TestGateway {
 
   endWatches(): void {
     for (const watch of this.#watches) watch.end();
+    this.#watches.clear();
+  }
+
+  /** Resolves as soon as there is a watch. */
+  async watched(): Promise<void> {
+    await this.until(() => this.#watches.size > 0);
   }
 
   /** Resolves as soon as a row has arrived that the test waits for. */
@@ -98,7 +104,7 @@ export class TestGateway {
     if (req.headers.authorization !== `Bearer ${BEARER}`)
       json(res, 401, { error: { code: 'UNAUTHORIZED', message: '' } });
     else await (this.#world.answers?.[path] ?? this.#answerOf(path))(body, res, this);
-    for (const waiter of this.#waiting.filter(({ wanted }) => wanted())) waiter.resolve();
+    this.#wake();
   }
 
   #answerOf(path: string): Answer {
@@ -182,7 +188,12 @@ export class TestGateway {
     res.writeHead(200, { 'content-type': 'application/x-ndjson' });
     res.write(encodeWatchLine({ t: 'alive', ttl_ms: this.#world.ttlMs ?? 60_000 }));
     this.#watches.add(res);
+    this.#wake();
     res.once('close', () => this.#watches.delete(res));
+  }
+
+  #wake(): void {
+    for (const waiter of this.#waiting.filter(({ wanted }) => wanted())) waiter.resolve();
   }
 
   #infer(res: ServerResponse): void {
