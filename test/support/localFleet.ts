@@ -12,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startTestRedis, type TestRedis } from './redis.js';
 
+export const HELLO = fileURLToPath(new URL('../../examples/hello', import.meta.url));
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /** One process of the program, its log as parsed lines. */

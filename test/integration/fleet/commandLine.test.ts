@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FleetProcess, runProgram } from '../../support/localFleet.js';
+import { FleetProcess, HELLO, runProgram } from '../../support/localFleet.js';
 import { startTestRedis, type TestRedis } from '../../support/redis.js';
 
 describe('the command line', () => {
@@ -43,8 +43,8 @@ describe('the command line', () => {
     ['a wrong type', ['start', '--slots', 'many'], 2, '--slots: "many" must be a whole number'],
     ['a missing flag', ['register', '--token', 'x'], 2, '--url is missing'],
     ['a missing address', ['start', '--host'], 2, '--url is missing'],
-    ['no sandbox', ['start', '--roles', 'executor', '--redis-url', 'redis://127.0.0.1:1'], 2, '--host'],
-    ['nothing given at all', ['start'], 2, '--url, --host are missing'],
+    ['a Node.js for containers', ['dev', '.', '--node', process.execPath], 2, '--node is for --host only'],
+    ['nothing given at all', ['start'], 2, '--url is missing'],
     [
       'a database that is none',
       ['start', '--redis-url', 'redis://host/abc'],
@@ -75,6 +75,18 @@ describe('the command line', () => {
     expect(stderr).toContain(words);
     expect(stderr).not.toContain('    at ');
     expect(code).toBe(exitCode);
+  });
+
+  it('names both ways out where no container engine answers', async () => {
+    const { code, stderr } = await runProgram(['dev', HELLO], {
+      HOME: dir,
+      DOCKER_HOST: `unix://${join(dir, 'no-engine.sock')}`,
+    });
+    expect(stderr).toContain('No container engine answers');
+    expect(stderr).toContain('DOCKER_HOST=');
+    expect(stderr).toContain('--host');
+    expect(stderr).not.toContain('    at ');
+    expect(code).toBe(1);
   });
 
   it('refuses a variable with our prefix that it does not know', async () => {

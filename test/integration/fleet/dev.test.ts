@@ -1,11 +1,8 @@
 import { mkdtemp, rm, writeFile, mkdir, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runProgram, type Row } from '../../support/localFleet.js';
-
-const HELLO = fileURLToPath(new URL('../../../examples/hello', import.meta.url));
+import { HELLO, runProgram, type Row } from '../../support/localFleet.js';
 
 interface Result {
   readonly status: string;
