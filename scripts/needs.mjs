@@ -1,4 +1,4 @@
-// What demo and tests need beyond npm packages, installed where we can: a Redis server (root, apt).
+// What demo and tests need beyond npm packages, installed where we can (root, apt): first of all a Redis server.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -10,18 +10,27 @@ export function onPath(name) {
   return (process.env.PATH ?? '').split(delimiter).some((dir) => dir !== '' && existsSync(join(dir, name)));
 }
 
+/** Whether Debian packages can be installed from here. */
+export function canApt() {
+  return process.getuid?.() === 0 && onPath('apt-get');
+}
+
+/** @returns whether the packages are there now */
+export function aptInstall(packages) {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const apt = (...args) =>
+    spawnSync('apt-get', args, { stdio: ['ignore', 'ignore', 'inherit'], env }).status === 0;
+  // `policy-rc.d` is not ours to write: a package may start a server of its own, which nothing of ours uses.
+  apt('update', '-qq');
+  return apt('install', '-y', '-qq', '--no-install-recommends', ...packages);
+}
+
 /** A Redis server on PATH, installed by apt where that is possible; ends the process with the command to use where not. */
 export function needRedisServer() {
   if (REDIS_SERVERS.some(onPath)) return;
-  if (process.getuid?.() === 0 && onPath('apt-get')) {
+  if (canApt()) {
     process.stderr.write('redis-server is missing: installing it with apt-get\n');
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    const apt = (...args) =>
-      spawnSync('apt-get', args, { stdio: ['ignore', 'ignore', 'inherit'], env }).status === 0;
-    // `policy-rc.d` is not ours to write: Debian's package may start a server on 6379, which nothing of ours uses.
-    apt('update', '-qq');
-    if (apt('install', '-y', '-qq', '--no-install-recommends', 'redis-server') && REDIS_SERVERS.some(onPath))
-      return;
+    if (aptInstall(['redis-server']) && REDIS_SERVERS.some(onPath)) return;
   }
   process.stderr.write(
     [

@@ -1,0 +1,54 @@
+// Runs vitest and reads what came of it from its own report.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const VITEST = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/**
+ * A signal is the test run's to end by: it is handed on, and this resolves when that has ended.
+ *
+ * @param {string} node binary that runs it
+ * @param {readonly string[]} args for vitest
+ * @param {Readonly<Record<string, string>>} environment on top of this process's
+ * @returns {Promise<{ status: number, counts: { passed: number, failed: number, skipped: number } | null }>}
+ */
+export async function runVitest(node, args, environment = {}) {
+  const reportDir = mkdtempSync(join(tmpdir(), 'bwf-report-'));
+  const reportFile = join(reportDir, 'report.json');
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
+  const child = spawn(node, [VITEST, 'run', ...reporters, ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, ...environment },
+  });
+  const handOn = (signal) => child.kill(signal);
+  for (const signal of SIGNALS) process.on(signal, handOn);
+  const status = await new Promise((resolve) => {
+    child.once('error', () => resolve(1));
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+  for (const signal of SIGNALS) process.off(signal, handOn);
+  const counts = readCounts(reportFile);
+  rmSync(reportDir, { recursive: true, force: true });
+  return { status, counts };
+}
+
+function readCounts(file) {
+  try {
+    const report = JSON.parse(readFileSync(file, 'utf8'));
+    // A file that can't be loaded has no tests to count, but it is a failure.
+    const broken = report.testResults.filter(
+      (f) => f.status === 'failed' && f.assertionResults.length === 0,
+    ).length;
+    return {
+      passed: report.numPassedTests,
+      failed: report.numFailedTests + broken,
+      skipped: report.numPendingTests + report.numTodoTests,
+    };
+  } catch {
+    return null;
+  }
+}
