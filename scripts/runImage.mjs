@@ -2,6 +2,7 @@
 // shell. `npm run image:local` makes it in the engine that answers and prints its name.
 import { spawnSync } from 'node:child_process';
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -74,7 +75,7 @@ export async function needRunImage(address) {
   const root = mkdtempSync(join(tmpdir(), 'bwi-'));
   try {
     fill(root);
-    const archive = create({ cwd: root, portable: true }, ['.']);
+    const archive = create({ cwd: root }, ['.']);
     const [repo, tag] = LOCAL_RUN_IMAGE.split(':');
     const changes = ['ENV PATH=/usr/local/bin:/usr/bin:/bin'];
     const answer = await docker.importImage(archive, { repo, tag, changes });
@@ -103,6 +104,8 @@ function fill(root) {
     put('/etc/ssl/certs/ca-certificates.crt', 'etc/ssl/certs/ca-certificates.crt');
   for (const directory of ['tmp', 'workspace', 'run', 'opt', 'proc', 'sys', 'dev', 'home/node'])
     mkdirSync(join(root, directory), { recursive: true });
+  // Some engines give a tmpfs the mode of the directory that it covers.
+  chmodSync(join(root, 'tmp'), 0o1777);
   mkdirSync(join(root, 'etc'), { recursive: true });
   writeFileSync(
     join(root, 'etc/passwd'),
@@ -126,6 +129,9 @@ if (process.argv[1] === import.meta.filename) {
     );
     process.exit(1);
   }
-  process.stdout.write(`${await needRunImage(engine.address)}\n`);
-  await engine.stop();
+  try {
+    process.stdout.write(`${await needRunImage(engine.address)}\n`);
+  } finally {
+    await engine.stop();
+  }
 }

@@ -203,6 +203,8 @@ export interface LocalFleetOptions {
   /** Further flags of `control-plane`. */
   readonly controlPlane?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** `container`: with the engine and the image of the environment. Default `process`. */
+  readonly sandbox?: 'process' | 'container';
 }
 
 export interface LocalFleet {
@@ -255,7 +257,7 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
     const args = [
       '--roles',
       'executor',
-      '--host',
+      ...(options.sandbox === 'container' ? [] : ['--host']),
       '--slots',
       String(options.slots ?? 4),
       '--work-dir',

@@ -1,56 +1,22 @@
-import { mkdtemp, rm, writeFile, mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HELLO, runProgram, type Row } from '../../support/localFleet.js';
+import { runDev, WorkflowFolders, type DevEnd } from '../../support/dev.js';
+import { HELLO, runProgram } from '../../support/localFleet.js';
 
-interface Result {
-  readonly status: string;
-  readonly output: unknown;
-  readonly error: { readonly code: string; readonly message: string; readonly hint?: string } | null;
-}
-
-interface Dev {
-  readonly code: number | null;
-  readonly rows: readonly Row[];
-  readonly result: Result | undefined;
-  readonly stderr: string;
-}
-
-/** `dev --host --json`, its standard output as rows and result. */
-async function dev(dir: string, ...flags: readonly string[]): Promise<Dev> {
-  const { code, stdout, stderr } = await runProgram(['dev', dir, '--host', '--json', ...flags]);
-  const lines = stdout
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Row & { readonly result?: Result });
-  return {
-    code,
-    stderr,
-    rows: lines.filter((line) => line.result === undefined),
-    result: lines.find((line) => line.result !== undefined)?.result,
-  };
+/** On the host: `dev --host --json`. */
+async function dev(dir: string, ...flags: readonly string[]): Promise<DevEnd> {
+  return runDev([dir, '--host', ...flags]);
 }
 
 describe('dev', () => {
-  let root = '';
-  let made = 0;
+  let folders: WorkflowFolders;
   beforeAll(async () => {
-    root = await mkdtemp(join(tmpdir(), 'bwf-devtest-'));
+    folders = await WorkflowFolders.open();
   });
-  afterAll(() => rm(root, { recursive: true, force: true }));
+  afterAll(() => folders.remove());
 
-  /** A workflow folder with these files; a descriptor is added. */
-  async function workflow(files: Readonly<Record<string, string>>): Promise<string> {
-    made += 1;
-    const dir = join(root, `workflow-${made}`);
-    const all = { 'workflow.jsonc': '{ "slug": "t", "triggers": [{ "kind": "manual" }], }', ...files };
-    for (const [path, text] of Object.entries(all)) {
-      await mkdir(join(dir, path, '..'), { recursive: true });
-      await writeFile(join(dir, path), text);
-    }
-    return dir;
-  }
+  const workflow = (files: Readonly<Record<string, string>>): Promise<string> => folders.make(files);
 
   it('prints the stored rows of the hello example in rising cursor order, a reset among them, then the result', async () => {
     const { code, rows, result } = await dev(HELLO);

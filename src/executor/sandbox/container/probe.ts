@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type Docker from 'dockerode';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../../contract/operatorError.js';
@@ -19,7 +19,7 @@ const PROBE_MS = 60_000;
 /** What the platform builds programs for. */
 const PROGRAM_NODE = 24;
 
-/** Connects to the executor, then says its version. */
+/** Connects to the executor, writes wherever a run must be able to write, then says its version. */
 const SCRIPT = `
 const socket = require('node:net').connect(process.argv[1]);
 socket.once('error', (error) => {
@@ -27,10 +27,13 @@ socket.once('error', (error) => {
   process.exitCode = 3;
 });
 socket.once('data', () => {
-  require('node:fs').writeFileSync('/workspace/.probe', '');
+  for (const place of process.argv.slice(2)) require('node:fs').writeFileSync(place + '/.probe', '');
   console.log('node ' + process.versions.node);
   socket.destroy();
 });`;
+
+/** Some engines give a tmpfs the mode of the image's own directory, which may be closed to the user. */
+const WRITABLE = [INSIDE.workspace, INSIDE.tmp, dirname(INSIDE.program)];
 
 export interface ProbeOptions {
   readonly docker: Docker;
@@ -60,7 +63,7 @@ export async function probe({
   const sandbox = await ContainerSandbox.start({
     docker,
     sandboxId,
-    options: { ...options, Entrypoint: ['node', '-e', SCRIPT, INSIDE.gatewaySocket] },
+    options: { ...options, Entrypoint: ['node', '-e', SCRIPT, INSIDE.gatewaySocket, ...WRITABLE] },
     input: '',
     onLog: (_stream, line) => lines.push(line),
     log,
