@@ -245,7 +245,7 @@ async function neverStarted(
   const exit: SandboxExit = {
     exitCode: null,
     signal: null,
-    error: startFailure(options, error),
+    error: startFailure(error),
     ...causeOfStart(error),
     ...(removal === undefined ? {} : { unproven: `what is left of its start can't be removed (${removal})` }),
   };
@@ -259,13 +259,11 @@ function causeOfStart(error: unknown): { readonly cause?: SandboxEndCause } {
   return status === 404 && /no such image/i.test(engineErrorText(error)) ? { cause: 'image_missing' } : {};
 }
 
-function startFailure({ Image: image = '' }: Docker.ContainerCreateOptions, error: unknown): string {
+function startFailure(error: unknown): string {
   const text = engineErrorText(error);
   const what = `The container can't be started: ${text}`;
   if (/docker-init|catatonit/.test(text))
     return `${what}. The engine lacks its init program (Debian: the package tini).`;
-  if (/executable file not found|no such file or directory/.test(text) && text.includes('node'))
-    return `${what}. The image ${image} has no Node.js on its PATH.`;
   return what;
 }
 
