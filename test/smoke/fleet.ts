@@ -1,7 +1,9 @@
 // `npm run fleet:smoke -- --runs 200`: a small fleet of separate processes executes real runs, and the control plane's
-// own report says whether anything was lost, repeated or reordered. Exits 1 when it was.
+// own report says whether anything was lost, repeated or reordered. Exits 1 when it was. With `--sandbox container`, each
+// run has a container of the image that `npm run image:local` makes, and none may be left at the end.
 
 import { parseArgs } from 'node:util';
+import { containersBelow, engineEnvironment, testEngine } from '../support/engine.js';
 import { startLocalFleet } from '../support/localFleet.js';
 
 const { values } = parseArgs({
@@ -9,9 +11,13 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '200' },
     executors: { type: 'string', default: '2' },
     slots: { type: 'string', default: '4' },
+    sandbox: { type: 'string', default: 'process' },
   },
 });
 const runs = Number(values.runs);
+const inContainers = values.sandbox === 'container';
+if (!inContainers && values.sandbox !== 'process')
+  throw new Error(`--sandbox: ${JSON.stringify(values.sandbox)} must be process or container`);
 
 const SOURCE = `
 import { agent, phase } from '@boardwalk-labs/workflow';
@@ -22,7 +28,11 @@ export default async function run(input) {
 }
 `;
 
-const fleet = await startLocalFleet({ executors: Number(values.executors), slots: Number(values.slots) });
+const fleet = await startLocalFleet({
+  executors: Number(values.executors),
+  slots: Number(values.slots),
+  ...(inContainers ? { sandbox: 'container', environment: { ...engineEnvironment() } } : {}),
+});
 let failed = false;
 try {
   const began = performance.now();
@@ -52,6 +62,11 @@ try {
   const codes = await fleet.stop();
   process.stdout.write(`exit codes: ${JSON.stringify(codes)}\n`);
   if (Object.values(codes).some((code) => code !== 0)) failed = true;
+  if (inContainers) {
+    const left = (await containersBelow(await testEngine(), fleet.dir)).length;
+    process.stdout.write(`containers_left: ${left}\n`);
+    if (left > 0) failed = true;
+  }
 }
 process.stdout.write(failed ? 'smoke: FAILED\n' : 'smoke: ok\n');
 process.exitCode = failed ? 1 : 0;

@@ -1,11 +1,9 @@
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FleetProcess, startLocalFleet, type LocalFleet } from '../../support/localFleet.js';
-
-const SCALED_EXECUTOR = fileURLToPath(new URL('../../support/programs/scaledExecutor.ts', import.meta.url));
+import { startLocalFleet, type FleetProcess, type LocalFleet } from '../../support/localFleet.js';
+import { startScaledExecutor } from '../../support/scaledExecutor.js';
 
 /** Writes a beat with its attempt every 20 ms, for as long as the first attempt lives; a later one ends soon. */
 const BEATING = `
@@ -41,13 +39,8 @@ describe('a run whose executor goes away', () => {
   });
 
   async function executor(): Promise<FleetProcess> {
-    const name = `scaled-${executors.length + 1}`;
-    const workDir = join(fleet.dir, name);
-    await mkdir(workDir, { recursive: true });
-    const args = ['--import', 'tsx', SCALED_EXECUTOR, fleet.redis.url, join(fleet.dir, 'fleet.key'), workDir];
-    const started = FleetProcess.ofNode(name, args, { TMPDIR: fleet.dir });
+    const started = await startScaledExecutor(fleet, { name: `scaled-${executors.length + 1}` });
     executors.push(started);
-    await started.line('executor ready');
     return started;
   }
 

@@ -1,5 +1,6 @@
 // An executor whose lock lives for 3 s instead of 60, all figures scaled together, as a process that a test may kill.
-// Arguments: Redis URL, fleet key file, work directory; then, for containers, image, fleet name and lock timing. Says "executor ready" like the program itself.
+// Arguments: Redis URL, fleet key file, work directory, slots, lock timing (three times in ms), and for containers their
+// image. Says "executor ready" like the program itself.
 
 import { readFile } from 'node:fs/promises';
 import { pino } from 'pino';
@@ -9,12 +10,12 @@ import { watchSignals } from '../../../src/cli/shutdown.js';
 import { openFleet } from '../../../src/queue/fleet.js';
 import { parseFleetKeys } from '../../../src/queue/seal.js';
 
-const [url = '', keyFile = '', workDir = '', image = '', fleetName = 'default', lock = '3000,450,900'] =
+const [url = '', keyFile = '', workDir = '', slots = '4', lock = '3000,450,900', image = ''] =
   process.argv.slice(2);
 const [lockMs = 0, renewMs = 0, marginMs = 0] = lock.split(',').map(Number);
 const log = pino(pino.destination(2));
 const fleet = await openFleet({
-  name: fleetName,
+  name: 'default',
   redis: { url },
   keys: parseFleetKeys(await readFile(keyFile, 'utf8')),
   log,
@@ -26,7 +27,7 @@ const roles = await Roles.make({
   version: '0.0.0',
   pool: 'default',
   identity: undefined,
-  slots: 4,
+  slots: Number(slots),
   workDir,
   sandbox: image === '' ? { kind: 'process' } : containerOf(image),
   node: undefined,
