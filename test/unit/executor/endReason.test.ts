@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   countsAsAttempt,
   finalizeCode,
+  isStartFailure,
   readSandboxEnd,
   tryAgainInMs,
 } from '../../../src/executor/endReason.js';
@@ -30,6 +31,21 @@ describe('the end of a sandbox', () => {
   it('is a start that failed when it never came to run', () => {
     const end = readSandboxEnd({ exitCode: null, signal: null, error: 'node: ENOENT' }, []);
     expect(end).toEqual({ reason: 'sandbox_start_failed', evidence: 'node: ENOENT' });
+  });
+
+  it('is what the engine knows of it, before what its exit code looks like (P42)', () => {
+    const oom = readSandboxEnd({ exitCode: null, signal: 'SIGKILL', cause: 'out_of_memory' }, []);
+    expect(oom).toEqual({ reason: 'out_of_memory', evidence: 'signal SIGKILL' });
+    const lost = readSandboxEnd({ exitCode: null, signal: null, cause: 'engine_lost' }, []);
+    expect(lost.reason).toBe('engine_lost');
+    const missing = { exitCode: null, signal: null, error: 'no such image', cause: 'image_missing' } as const;
+    expect(readSandboxEnd(missing, [])).toEqual({ reason: 'image_missing', evidence: 'no such image' });
+  });
+
+  it('tells a start that failed from a run that ended', () => {
+    expect(isStartFailure('sandbox_start_failed')).toBe(true);
+    expect(isStartFailure('image_missing')).toBe(true);
+    expect(isStartFailure('out_of_memory')).toBe(false);
   });
 
   it('carries a bounded tail of standard error', () => {

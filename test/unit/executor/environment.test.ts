@@ -41,6 +41,20 @@ describe('the environment of the run process', () => {
     });
   });
 
+  it('of a container names its own places, whatever executor or claim say of them, and has no PATH of the host', () => {
+    const env = sandboxEnvironment({
+      ...input({
+        own: { PATH: '/host/bin', HOME: '/root' },
+        claimEnv: { TMPDIR: '/elsewhere', REGION: 'north' },
+      }),
+      kind: 'container',
+      paths: { workspace: '/workspace', tmp: '/tmp' },
+    });
+    expect(env).toMatchObject({ WORKSPACE_ROOT: '/workspace', TMPDIR: '/tmp', REGION: 'north' });
+    expect(env).not.toHaveProperty('PATH');
+    expect(env['HOME']).not.toBe('/root');
+  });
+
   it('takes from the executor only what the protocol names', () => {
     const env = sandboxEnvironment(
       input({

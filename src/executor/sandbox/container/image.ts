@@ -81,7 +81,7 @@ async function pull(docker: Docker, image: string, log: Logger): Promise<void> {
 }
 
 function imageError(image: string, why: string): OperatorError {
-  const code = codeOf(why);
+  const code = imageErrorCode(why);
   const hint =
     code === 'IMAGE_DENIED'
       ? 'Log the engine in at its registry (docker login), pull it by hand, or name another image.'
@@ -92,7 +92,7 @@ function imageError(image: string, why: string): OperatorError {
 }
 
 /** Engines tell the causes apart in words only. */
-function codeOf(why: string): ImageErrorCode {
+export function imageErrorCode(why: string): ImageErrorCode {
   if (/denied|unauthori[sz]ed|authentication|forbidden/i.test(why)) return 'IMAGE_DENIED';
   if (/not found|manifest unknown|no such image|invalid reference/i.test(why)) return 'IMAGE_MISSING';
   return 'IMAGE_UNREACHABLE';

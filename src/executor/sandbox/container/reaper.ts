@@ -53,7 +53,12 @@ function isOfThisBoot(labels: Found['Labels'], { bootId }: ReaperOptions): boole
   return labels[LABEL.bootId] === bootId;
 }
 
-function isLeftOver({ State, Created }: Found, presence: Presence): boolean {
+/** Whether nobody can want a container any more whose executor looks like that from here. */
+export function isLeftOver(
+  { State, Created }: Pick<Found, 'State' | 'Created'>,
+  presence: Presence,
+  nowMs = Date.now(),
+): boolean {
   const runs = State === 'running' || State === 'paused' || State === 'restarting';
   switch (presence) {
     case 'gone':
@@ -64,6 +69,6 @@ function isLeftOver({ State, Created }: Found, presence: Presence): boolean {
       // Its executor is frozen; when it wakes it finds itself fenced and wants nothing of this one.
       return State === 'exited' || State === 'dead';
     case 'unknown':
-      return !runs && Date.now() - Created * 1_000 > SETTLED_MS;
+      return !runs && nowMs - Created * 1_000 > SETTLED_MS;
   }
 }
