@@ -89,7 +89,8 @@ export class Roles {
   }
 
   static async make(options: RoleOptions): Promise<Roles> {
-    const http = new PlatformHttp({ userAgent: `boardwalk-fleet/${options.version}`, log: options.log });
+    const { version, log, environment } = options;
+    const http = new PlatformHttp({ userAgent: `boardwalk-fleet/${version}`, log, environment });
     const place = options.roles.includes('executor') ? await findPlace(options.workDir) : undefined;
     return new Roles(http, options, place);
   }

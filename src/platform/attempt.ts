@@ -50,13 +50,15 @@ export interface FailedAttempt {
   readonly url: string;
   readonly timeoutMs: number;
   readonly secrets: readonly string[];
+  /** For people; `undefined`: the call goes to its address directly. */
+  readonly proxy?: string | undefined;
 }
 
 /** Names what the HTTP client threw. `PLATFORM_UNREACHABLE` and `PLATFORM_TIMEOUT` are worth another attempt. */
 export function attemptError(thrown: unknown, clock: AttemptClock, attempt: FailedAttempt): PlatformError {
   if (thrown instanceof PlatformError) return thrown;
   const { endpoint } = attempt;
-  const where = originOf(attempt.url);
+  const where = `${originOf(attempt.url)}${attempt.proxy === undefined ? '' : ` through the proxy ${attempt.proxy}`}`;
   if (clock.abortedByCaller) return abortedError(endpoint);
   if (clock.timedOut) {
     const message = `${endpoint}: no complete answer from ${where} within ${attempt.timeoutMs} ms`;
@@ -69,20 +71,34 @@ export function attemptError(thrown: unknown, clock: AttemptClock, attempt: Fail
       endpoint,
     });
   }
-  if (thrown instanceof errors.InvalidArgumentError || codeOf(thrown) === 'ERR_INVALID_URL') {
+  if (isNoCall(thrown)) {
     return new PlatformError('PLATFORM_INVALID', `${endpoint}: the call can't be made (${reason})`, {
       endpoint,
     });
   }
   return new PlatformError('PLATFORM_UNREACHABLE', `${endpoint}: no answer from ${where} (${reason})`, {
     endpoint,
-    hint: 'Check the address, the network and the certificates between this machine and the control plane.',
+    hint: hintOf(reason, attempt.proxy),
   });
+}
+
+function hintOf(reason: string, proxy: string | undefined): string {
+  if (proxy === undefined)
+    return 'Check the address, the network and the certificates between this machine and the control plane.';
+  if (reason.includes('407'))
+    return 'The proxy wants credentials: give them as http://USER:PASSWORD@HOST:PORT.';
+  return 'Check the proxy, or name the address in NO_PROXY so that it is reached directly.';
 }
 
 /** The caller's signal ended the call. */
 export function abortedError(endpoint: string): PlatformError {
   return new PlatformError('PLATFORM_ABORTED', `${endpoint}: the call was aborted`, { endpoint });
+}
+
+/** A proxy that wants credentials is reported in the same way, but it is an answer, not a call that can't be made. */
+function isNoCall(thrown: unknown): boolean {
+  if (thrown instanceof errors.InvalidArgumentError) return !thrown.message.includes('(407)');
+  return codeOf(thrown) === 'ERR_INVALID_URL';
 }
 
 function isTimeout(thrown: unknown): boolean {

@@ -1,16 +1,17 @@
 // The one HTTP client towards the control plane: one dispatcher, named timeouts, one retry policy, bounded answers.
 // Guards against calls that hang, bodies that nobody reads, hot retries, and (`redirect`) a body or a bearer that follows
-// a redirect to another origin. It leaves out what statuses mean (poolClient, runClient) and proxies, which will be one
-// more option.
+// a redirect to another origin. It leaves out what statuses mean (poolClient, runClient) and what goes through a proxy
+// (proxy.ts).
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { RETRIED_STATUSES } from '../contract/callPolicy.js';
 import { type AnswerHeaders, HttpAnswer, readBounded } from './answer.js';
 import { abortedError, AttemptClock, attemptError, type FailedAttempt } from './attempt.js';
 import { pause } from '../waiting/waiting.js';
 import { type Random, retryDelay } from './backoff.js';
 import { PlatformError } from './platformError.js';
+import { Connections } from './proxy.js';
 import { type Hop, type HttpMethod, nextHop } from './redirect.js';
 
 export type { HttpMethod } from './redirect.js';
@@ -84,19 +85,22 @@ export interface PlatformHttpOptions {
   readonly log?: Logger | undefined;
   readonly timeouts?: { readonly connectMs?: number } | undefined;
   readonly random?: Random | undefined;
+  /** Whose `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` hold. Default: no proxy. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
 /** The HTTP client of a process. `close` it at the end: it holds connections. */
 export class PlatformHttp {
-  readonly #agent: Agent;
+  readonly #connections: Connections;
   readonly #userAgent: string;
   readonly #log: Logger | undefined;
   readonly #random: Random;
   #closing: Promise<void> | undefined;
 
+  /** @throws OperatorError `SETTING_INVALID` when the environment names a proxy that can't be one */
   constructor(options: PlatformHttpOptions) {
-    this.#agent = new Agent({
-      connect: { timeout: options.timeouts?.connectMs ?? PLATFORM_TIMEOUTS.connectMs },
+    this.#connections = new Connections(options.environment ?? {}, {
+      connectMs: options.timeouts?.connectMs ?? PLATFORM_TIMEOUTS.connectMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       pipelining: 1,
@@ -146,13 +150,13 @@ export class PlatformHttp {
       return { status: statusCode, headers, body };
     } catch (thrown) {
       clock.end();
-      throw attemptError(thrown, clock, failedAttempt(call, call.timeoutMs));
+      throw attemptError(thrown, clock, this.#failed(call, call.timeoutMs));
     }
   }
 
   /** Cuts what is in flight and closes all connections. Safe to call twice. */
   close(): Promise<void> {
-    this.#closing ??= this.#agent.destroy();
+    this.#closing ??= this.#connections.destroy();
     return this.#closing;
   }
 
@@ -171,7 +175,7 @@ export class PlatformHttp {
       if (!complete && answer.status < 400) return answer.unreadable('the answer is too large');
       return answer;
     } catch (thrown) {
-      return attemptError(thrown, clock, failedAttempt(call, timeoutMs));
+      return attemptError(thrown, clock, this.#failed(call, timeoutMs));
     } finally {
       clock.end();
     }
@@ -191,6 +195,11 @@ export class PlatformHttp {
     }
   }
 
+  #failed(call: CallBase, timeoutMs: number): FailedAttempt {
+    const proxy = this.#connections.proxyNameFor(call.url);
+    return { endpoint: call.name, url: call.url, timeoutMs, secrets: secretsOf(call), proxy };
+  }
+
   #sendOnce(
     call: CallBase,
     hop: Hop,
@@ -198,8 +207,10 @@ export class PlatformHttp {
     silenceMs: number,
   ): Promise<Dispatcher.ResponseData> {
     const body = hop.hasBody ? (call.body ?? null) : null;
-    return this.#agent.request({
-      ...targetOf(hop.url),
+    const url = new URL(hop.url);
+    return this.#connections.dispatcherFor(url).request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
       method: hop.method,
       headers: {
         'user-agent': this.#userAgent,
@@ -219,15 +230,6 @@ function isTransient(result: HttpAnswer | PlatformError): boolean {
   return result.code === 'PLATFORM_UNREACHABLE' || result.code === 'PLATFORM_TIMEOUT';
 }
 
-function targetOf(url: string): { readonly origin: string; readonly path: string } {
-  const parsed = new URL(url);
-  return { origin: parsed.origin, path: `${parsed.pathname}${parsed.search}` };
-}
-
 function secretsOf(call: CallBase): readonly string[] {
   return [...(call.bearer === undefined ? [] : [call.bearer]), ...(call.secrets ?? [])];
-}
-
-function failedAttempt(call: CallBase, timeoutMs: number): FailedAttempt {
-  return { endpoint: call.name, url: call.url, timeoutMs, secrets: secretsOf(call) };
 }

@@ -24,7 +24,10 @@ export const runRegister: CommandRun<SettingOf<'register'>> = async (values, _in
   );
   if (!force) await refuseSecond(identityDir, url);
   const version = packageVersion();
-  const http = new PlatformHttp({ userAgent: `boardwalk-fleet/${version}` });
+  const http = new PlatformHttp({
+    userAgent: `boardwalk-fleet/${version}`,
+    environment: terminal.environment,
+  });
   try {
     const result = await PoolClient.register(http, {
       controlPlaneUrl: url,
