@@ -6,6 +6,8 @@ import { filesBelow, parseSource, read, sourceFiles, type SourceFile } from '../
 
 /** Arrows go downwards only, and rooms of one floor never import each other. */
 const FLOORS: Readonly<Record<string, number>> = {
+  // The package's own door, src/index.ts.
+  '': 5,
   cli: 4,
   poller: 3,
   executor: 3,
@@ -22,6 +24,11 @@ const FLOORS: Readonly<Record<string, number>> = {
 
 /** The runtime ships alone into a sandbox: its bundle has these and Node. */
 const PACKAGES_OF_THE_RUNTIME = ['tar'];
+
+const PACKAGE_DOOR = 'src/index.ts';
+const NO_ROOM = 'none';
+/** What the package exports: for programs outside. */
+const DOORS = /^src\/(?:\w+\/)?index\.ts$/;
 
 /** What a sandbox starts. */
 const ENTRIES_OF_A_SANDBOX = ['src/runtime/main.ts', 'src/runtime/watchdog.ts'];
@@ -59,6 +66,15 @@ describe('floors', () => {
         .map(({ specifier }) => `${file.path} imports ${specifier}`),
     );
     expect(dangling).toEqual([]);
+  });
+
+  it('the doors of the package are for programs outside: nothing in here uses them', () => {
+    const users = FILES.flatMap((file) =>
+      file.imports
+        .filter(({ file: target }) => target !== null && DOORS.test(target))
+        .map(({ specifier }) => `${file.path} imports ${specifier}`),
+    );
+    expect(users).toEqual([]);
   });
 
   it('no file is part of a circle of imports', () => {
@@ -170,7 +186,8 @@ describe('these checks', () => {
 /** `src/queue/lua/x.ts` is in the room `queue`. */
 function roomOf(path: string): string {
   const [top, room, ...rest] = path.split('/');
-  return top === 'src' && rest.length > 0 ? (room ?? '') : '';
+  if (path === PACKAGE_DOOR) return '';
+  return top === 'src' && rest.length > 0 ? (room ?? NO_ROOM) : NO_ROOM;
 }
 
 function mayImport(importer: string, target: string): boolean {
