@@ -72,3 +72,14 @@ export const keyGenerate = command({
   settings: COMMAND_SETTINGS.keyGenerate,
   load: async () => (await import('./commands/keyGenerate.js')).runKeyGenerate,
 });
+
+export const configPrint = command({
+  words: 'config print',
+  group: 'settings',
+  summary: 'show the settings that hold here, and where each came from',
+  description:
+    'Prints every setting in the form of boardwalk-fleet.yaml, with the flag, the variable or the line of the file that ' +
+    'it came from. Secrets are masked. With --json, as one JSON object.',
+  settings: COMMAND_SETTINGS.configPrint,
+  load: async () => (await import('./commands/configPrint.js')).runConfigPrint,
+});

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The program's entry: all commands, one exit. A command that has ended is over, whatever it left open.
 
-import { controlPlane, dev, keyGenerate, register, start } from './commands.js';
+import { configPrint, controlPlane, dev, keyGenerate, register, start } from './commands.js';
 import { CommandLine } from './program.js';
 import { packageVersion } from './version.js';
 
@@ -14,7 +14,8 @@ const line = new CommandLine(packageVersion(), {
   .add(register)
   .add(dev)
   .add(controlPlane)
-  .add(keyGenerate);
+  .add(keyGenerate)
+  .add(configPrint);
 
 /** For output that a slow reader has not taken yet. */
 const LEFT_OPEN_MS = 5_000;

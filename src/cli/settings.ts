@@ -188,7 +188,7 @@ export const SETTINGS = {
     written: durationText,
   }),
   json: defaulted<boolean>({
-    help: 'stored rows and the result as JSON lines on standard output',
+    help: 'JSON on standard output',
     schema: flag,
     fallback: false,
     oneShot: true,
@@ -229,30 +229,32 @@ const OF_SANDBOXES = [
   'sandboxUser',
 ] as const satisfies readonly (keyof typeof SANDBOX_SETTINGS)[];
 
+const OF_START = [
+  'url',
+  'pool',
+  'roles',
+  'slots',
+  ...REDIS_SETTINGS,
+  ...OF_SANDBOXES,
+  'workDir',
+  'identityDir',
+  'runnerId',
+  'runnerToken',
+  'node',
+  'drainTimeout',
+  'shipperConcurrency',
+  'verbose',
+  'debug',
+] as const satisfies readonly SettingName[];
+
 /** Which settings a command takes. */
 export const COMMAND_SETTINGS = {
-  start: [
-    'url',
-    'pool',
-    'roles',
-    'slots',
-    ...REDIS_SETTINGS,
-    ...OF_SANDBOXES,
-    'workDir',
-    'identityDir',
-    'runnerId',
-    'runnerToken',
-    'node',
-    'once',
-    'drainTimeout',
-    'shipperConcurrency',
-    'verbose',
-    'debug',
-  ],
+  start: [...OF_START, 'once'],
   register: ['url', 'token', 'name', 'labels', 'identityDir', 'force'],
   dev: ['json', 'input', 'script', 'runs', 'slots', ...OF_SANDBOXES, 'node', 'verbose', 'debug'],
   controlPlane: ['port', 'pool', 'pollHold', 'lease'],
   keyGenerate: ['out'],
+  configPrint: [...OF_START, 'name', 'labels', 'port', 'pollHold', 'lease', 'json'],
 } as const satisfies Readonly<Record<string, readonly SettingName[]>>;
 
 /** Name of a setting that a command takes. */
@@ -266,6 +268,11 @@ export type Settings<Name extends SettingName> = {
       : T | undefined
     : never;
 };
+
+/** What may stand in the file, in the order in which it is explained. */
+export const FILE_SETTINGS: readonly SettingName[] = (Object.keys(SETTINGS) as SettingName[]).filter(
+  (name) => (SETTINGS[name] as { readonly oneShot?: boolean }).oneShot !== true,
+);
 
 /** The name in the file. */
 export function keyOf(name: SettingName): string {

@@ -11,6 +11,7 @@ export type AuthorSdk = typeof sdk;
 export {
   encodeHandOver,
   EXIT_UNREACHABLE,
+  /** Reads that line. @throws Error when it is none */
   parseHandOver,
   /** The one line on the standard input of a run process. */
   type HandOver,
