@@ -31,7 +31,8 @@ export async function needEngine() {
   return startPrivate();
 }
 
-async function runningEngine() {
+/** @returns the engine that answers by itself; `null`: none does */
+export async function runningEngine() {
   const named = process.env.DOCKER_HOST;
   const addresses = named ? [named] : USUAL_SOCKETS.filter(existsSync).map((path) => `unix://${path}`);
   for (const address of addresses)
