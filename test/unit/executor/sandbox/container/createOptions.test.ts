@@ -11,8 +11,8 @@ const RUN = {
   sandboxId: 'sbx_1',
   runId: 'run_1',
   env: { RUN_ID: 'run_1', TMPDIR: '/tmp' },
-  workspaceDir: '/srv/work/x/ab/runs/run_1-1/workspace',
-  gatewayDir: '/srv/work/x/ab/4',
+  workspaceDir: '/srv/fleet/x/ab/runs/run_1-1/workspace',
+  gatewayDir: '/srv/fleet/x/ab/4',
 };
 
 const SETTINGS: ContainerSettings = {
@@ -29,9 +29,9 @@ const OWNER: ContainerOwner = {
   fleetName: 'night',
   executorId: 'exe_1',
   bootId: 'boot_1',
-  home: '/srv/work/x/ab',
+  home: '/srv/fleet/x/ab',
   user: { uid: 1_000, gid: 1_000 },
-  runtimeDir: '/srv/work/x/ab/runtime',
+  runtimeDir: '/srv/fleet/x/ab/runtime',
 };
 
 describe('the options of a sandbox’s container', () => {
@@ -80,7 +80,7 @@ describe('the options of a sandbox’s container', () => {
       'boardwalk-fleet.boot-id': 'boot_1',
       'boardwalk-fleet.sandbox': 'sbx_1',
       'boardwalk-fleet.run': 'run_1',
-      'boardwalk-fleet.home': '/srv/work/x/ab',
+      'boardwalk-fleet.home': '/srv/fleet/x/ab',
     });
   });
 
