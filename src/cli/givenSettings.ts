@@ -38,15 +38,20 @@ export function resolveSettings<const Name extends SettingName>(
   return values as Settings<Name>;
 }
 
-/** One value and where it came from. @throws OperatorError `SETTING_INVALID` */
-export function resolveSetting(
-  name: SettingName,
-  given: Given,
-): { readonly value: unknown; readonly source: Source } {
+/** One value and where it came from. */
+export interface ResolvedSetting {
+  readonly value: unknown;
+  readonly source: Source;
+  /** For a secret that stands in a file of its own: that file. */
+  readonly secretFile?: string | undefined;
+}
+
+/** @throws OperatorError `SETTING_INVALID` */
+export function resolveSetting(name: SettingName, given: Given): ResolvedSetting {
   const definition: Setting<unknown> = SETTINGS[name];
   const found = find(name, definition, given);
   if (found === null || isOverruled(name, found, given)) return { value: definition.fallback, source: null };
-  return { value: parse(definition, found), source: found.source };
+  return { value: parse(definition, found), source: found.source, secretFile: found.secretFile };
 }
 
 function parse(definition: Setting<unknown>, { where, value }: Found): unknown {
@@ -64,6 +69,7 @@ interface Found {
   readonly where: string;
   readonly source: string;
   readonly value: GivenValue;
+  readonly secretFile?: string;
 }
 
 const STRENGTHS = ['file', 'variable', 'flag'] as const;
@@ -87,16 +93,14 @@ function find(
       where: fileVariable,
       source: fileVariable,
       value: readSecretFile(fileVariable, path),
+      secretFile: path,
     };
   const entry = file?.get(name);
   if (entry === undefined) return null;
   const where = `${entry.place}: ${entry.key}`;
-  return {
-    strength: 'file',
-    where,
-    source: entry.place,
-    value: entry.isFile ? readSecretFile(where, entry.value) : entry.value,
-  };
+  const found = { strength: 'file', where, source: entry.place } as const;
+  if (!entry.isFile) return { ...found, value: entry.value };
+  return { ...found, value: readSecretFile(where, entry.value), secretFile: String(entry.value) };
 }
 
 /**

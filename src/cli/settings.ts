@@ -254,7 +254,7 @@ export const COMMAND_SETTINGS = {
   dev: ['json', 'input', 'script', 'runs', 'slots', ...OF_SANDBOXES, 'node', 'verbose', 'debug'],
   controlPlane: ['port', 'pool', 'pollHold', 'lease'],
   keyGenerate: ['out'],
-  configPrint: [...OF_START, 'name', 'labels', 'port', 'pollHold', 'lease', 'json'],
+  configPrint: [...OF_START, 'once', 'name', 'labels', 'port', 'pollHold', 'lease', 'json'],
 } as const satisfies Readonly<Record<string, readonly SettingName[]>>;
 
 /** Name of a setting that a command takes. */

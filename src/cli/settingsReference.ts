@@ -43,7 +43,8 @@ function rowOf(name: SettingName): string {
 }
 
 function defaultOf({ fallback, fallbackHelp }: Setting<unknown>): string {
-  if (fallbackHelp !== undefined) return fallbackHelp;
+  // What looks like a tag would not be shown.
+  if (fallbackHelp !== undefined) return fallbackHelp.replaceAll('<', '\\<');
   if (fallback === undefined) return 'none';
   return code(typeof fallback === 'string' ? fallback : JSON.stringify(fallback));
 }

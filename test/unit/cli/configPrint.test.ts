@@ -7,7 +7,14 @@ import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configPrint } from '../../../src/cli/commands.js';
 import { CommandLine, type Terminal } from '../../../src/cli/program.js';
-import { FILE_SETTINGS, keyOf, SETTINGS, variableOf, type SettingName } from '../../../src/cli/settings.js';
+import {
+  COMMAND_SETTINGS,
+  FILE_SETTINGS,
+  keyOf,
+  SETTINGS,
+  variableOf,
+  type SettingName,
+} from '../../../src/cli/settings.js';
 import type { Setting } from '../../../src/cli/setting.js';
 import { configurationPage, CONFIGURATION } from '../../../scripts/docs.js';
 
@@ -44,6 +51,7 @@ interface Told {
   readonly value: unknown;
   readonly source: string;
   readonly masked?: boolean;
+  readonly secretFile?: string;
 }
 
 async function told(args: readonly string[], environment = {}): Promise<Readonly<Record<string, Told>>> {
@@ -52,13 +60,15 @@ async function told(args: readonly string[], environment = {}): Promise<Readonly
   return JSON.parse(stdout) as Record<string, Told>;
 }
 
+const HARD_WORDS = String.raw`"two words # quoted: 'a' \"b\"\nand a line of its own, \u001b[31m, ${'long '.repeat(30)}"`;
+
 /** One value for each setting that is not its default. */
 const OTHERS: Readonly<Partial<Record<SettingName, string>>> = {
   url: 'https://control-plane.example',
   fleet: 'night',
   roles: '[shipper, executor]',
   slots: '9',
-  sandbox: 'container',
+  sandbox: 'process',
   host: 'false',
   mount: '[/srv/a:/a:rw, /srv/b:/b]',
   memory: '3g',
@@ -71,7 +81,8 @@ const OTHERS: Readonly<Partial<Record<SettingName, string>>> = {
   shipperConcurrency: '5',
   verbose: 'true',
   debug: 'true',
-  labels: '[gpu, large]',
+  name: '"true"',
+  labels: '[gpu, 007, "a,b"]',
   port: '4810',
   pollHold: '5s',
   lease: '60s',
@@ -90,7 +101,7 @@ describe('config print', () => {
 
   it('prints what says the same again, for the defaults and for every setting with another value', async () => {
     const other = FILE_SETTINGS.filter((name) => (SETTINGS[name] as Setting<unknown>).secret !== true)
-      .map((name) => `${keyOf(name)}: ${OTHERS[name] ?? '"a word # that needs quotes"'}`)
+      .map((name) => `${keyOf(name)}: ${OTHERS[name] ?? HARD_WORDS}`)
       .join('\n');
     for (const text of ['', other]) {
       const first = fileOf('first.yaml', text);
@@ -123,7 +134,52 @@ describe('config print', () => {
     for (const line of stdout.split('\n').filter((each) => each.includes('***'))) expect(line).toMatch(/^# /);
   });
 
+  it.each([
+    ['redis://ada:hush@h:1/2', 'redis://ada:***@h:1/2'],
+    ['rediss://:hush@h', 'rediss://:***@h'],
+    ['redis://h?password=hush', 'redis://h?***'],
+    ['redis://h#hush', 'redis://h'],
+  ])('masks the part of %s that may be a secret', async (url, shown) => {
+    const environment = { [variableOf('redisUrl')]: url };
+    expect((await told([], environment))['redis-url']).toMatchObject({ value: shown, masked: true });
+    const { stdout } = await print([], environment);
+    expect(stdout).toContain(`# redis-url: ${shown}  #`);
+    expect(stdout).not.toContain('hush');
+  });
+
+  it.each(['redis://ada@h', 'unix:///run/redis.sock?db=3'])('prints %s as it is', async (url) => {
+    const { stdout } = await print(['--redis-url', url]);
+    expect(stdout).toContain(`\nredis-url: ${url}  # --redis-url\n`);
+  });
+
+  it('shows the path of a secret that has a file of its own, and finds it there again', async () => {
+    const secret = fileOf('secret', 'hush\n');
+    const first = fileOf('first.yaml', 'redis-password-file: secret');
+    const environment = { [`${variableOf('runnerToken')}_FILE`]: secret };
+    const { stdout } = await print(['--config', first], environment);
+    expect(stdout).toContain(`\nredis-password-file: ${secret}  # ${first}:1\n`);
+    expect(stdout).toContain(`\nrunner-token-file: ${secret}  # ${variableOf('runnerToken')}_FILE\n`);
+    const second = fileOf('second.yaml', stdout);
+    const again = await told(['--config', second]);
+    for (const key of ['redis-password', 'runner-token'])
+      expect(again[key]).toMatchObject({ value: '***', masked: true, secretFile: secret });
+  });
+
+  it('lets no path of a file say more than that', async () => {
+    const file = fileOf('x\npool: another', 'slots: 5');
+    const { stdout } = await print(['--config', file]);
+    expect(stdout).toContain(`\nslots: 5  # ${JSON.stringify(`${file}:1`)}\n`);
+  });
+
+  it('takes every flag of start', () => {
+    expect(COMMAND_SETTINGS.configPrint).toEqual(expect.arrayContaining([...COMMAND_SETTINGS.start]));
+    expect(COMMAND_SETTINGS.configPrint).toEqual(expect.arrayContaining([...FILE_SETTINGS]));
+  });
+
   it('refuses what start refuses', async () => {
+    const contradiction = await print(['--host', '--sandbox', 'container']);
+    expect(contradiction).toMatchObject({ code: 2, stdout: '' });
+    expect(contradiction.stderr).toContain('--host and --sandbox container contradict each other.');
     const { code, stderr } = await print(['--slots', 'many']);
     expect(stderr).toContain('--slots: "many" must be a whole number');
     expect(code).toBe(2);
