@@ -3,7 +3,9 @@
 // Whether there is another attempt is decided in `http.ts`.
 import { errors } from 'undici';
 import { scrub } from './answer.js';
+import { ProxyFailure } from './connections.js';
 import { PlatformError } from './platformError.js';
+import type { Proxy } from './proxy.js';
 
 /** An attempt's abort signal: falls with the caller's signal or when the time is over, whichever is first. */
 export class AttemptClock {
@@ -50,15 +52,18 @@ export interface FailedAttempt {
   readonly url: string;
   readonly timeoutMs: number;
   readonly secrets: readonly string[];
-  /** For people; `undefined`: the call goes to its address directly. */
-  readonly proxy?: string | undefined;
+  /** `undefined`: the call goes to its address directly. */
+  readonly proxy?: Proxy | undefined;
 }
 
 /** Names what the HTTP client threw. `PLATFORM_UNREACHABLE` and `PLATFORM_TIMEOUT` are worth another attempt. */
 export function attemptError(thrown: unknown, clock: AttemptClock, attempt: FailedAttempt): PlatformError {
   if (thrown instanceof PlatformError) return thrown;
   const { endpoint } = attempt;
-  const where = `${originOf(attempt.url)}${attempt.proxy === undefined ? '' : ` through the proxy ${attempt.proxy}`}`;
+  const failure = thrown instanceof ProxyFailure ? thrown : undefined;
+  // After a redirect it may be another proxy than at first.
+  const proxy = failure?.proxy ?? attempt.proxy;
+  const where = `${originOf(attempt.url)}${proxy === undefined ? '' : ` through the proxy ${proxy.name}`}`;
   if (clock.abortedByCaller) return abortedError(endpoint);
   if (clock.timedOut) {
     const message = `${endpoint}: no complete answer from ${where} within ${attempt.timeoutMs} ms`;
@@ -66,28 +71,33 @@ export function attemptError(thrown: unknown, clock: AttemptClock, attempt: Fail
   }
   const reason = scrub(reasonOf(thrown), attempt.secrets);
   // The thrown error stays out as a cause: its text may hold what was sent.
-  if (isTimeout(thrown)) {
+  if (isTimeout(failure?.cause ?? thrown)) {
     return new PlatformError('PLATFORM_TIMEOUT', `${endpoint}: ${where} did not answer in time (${reason})`, {
       endpoint,
+      // Whatever was to be sent is still here.
+      ...(failure === undefined ? {} : { hint: PROXY_HINT }),
     });
   }
-  if (isNoCall(thrown)) {
+  if (thrown instanceof errors.InvalidArgumentError || codeOf(thrown) === 'ERR_INVALID_URL') {
     return new PlatformError('PLATFORM_INVALID', `${endpoint}: the call can't be made (${reason})`, {
       endpoint,
     });
   }
   return new PlatformError('PLATFORM_UNREACHABLE', `${endpoint}: no answer from ${where} (${reason})`, {
     endpoint,
-    hint: hintOf(reason, attempt.proxy),
+    hint: hintOf(proxy, failure?.status),
   });
 }
 
-function hintOf(reason: string, proxy: string | undefined): string {
+const PROXY_HINT = 'Check the proxy, or name the address in NO_PROXY so that it is reached directly.';
+
+function hintOf(proxy: Proxy | undefined, status: number | undefined): string {
   if (proxy === undefined)
     return 'Check the address, the network and the certificates between this machine and the control plane.';
-  if (reason.includes('407'))
-    return 'The proxy wants credentials: give them as http://USER:PASSWORD@HOST:PORT.';
-  return 'Check the proxy, or name the address in NO_PROXY so that it is reached directly.';
+  if (status !== 407) return PROXY_HINT;
+  return proxy.authorization === undefined
+    ? 'The proxy wants credentials: give them as http://USER:PASSWORD@HOST:PORT.'
+    : 'The proxy wants credentials, and does not take those of its address.';
 }
 
 /** The caller's signal ended the call. */
@@ -95,17 +105,12 @@ export function abortedError(endpoint: string): PlatformError {
   return new PlatformError('PLATFORM_ABORTED', `${endpoint}: the call was aborted`, { endpoint });
 }
 
-/** A proxy that wants credentials is reported in the same way, but it is an answer, not a call that can't be made. */
-function isNoCall(thrown: unknown): boolean {
-  if (thrown instanceof errors.InvalidArgumentError) return !thrown.message.includes('(407)');
-  return codeOf(thrown) === 'ERR_INVALID_URL';
-}
-
 function isTimeout(thrown: unknown): boolean {
   return (
     thrown instanceof errors.ConnectTimeoutError ||
     thrown instanceof errors.HeadersTimeoutError ||
-    thrown instanceof errors.BodyTimeoutError
+    thrown instanceof errors.BodyTimeoutError ||
+    (thrown instanceof Error && thrown.name === 'TimeoutError')
   );
 }
 
@@ -117,6 +122,8 @@ function originOf(url: string): string {
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof AggregateError && thrown.errors.length > 0) return reasonOf(thrown.errors[0]);
   if (!(thrown instanceof Error)) return 'unknown reason';
+  if (thrown instanceof ProxyFailure && thrown.cause !== undefined)
+    return `${thrown.message}: ${reasonOf(thrown.cause)}`;
   return thrown.message !== '' ? thrown.message : (codeOf(thrown) ?? thrown.name);
 }
 

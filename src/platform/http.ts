@@ -1,7 +1,7 @@
 // The one HTTP client towards the control plane: one dispatcher, named timeouts, one retry policy, bounded answers.
 // Guards against calls that hang, bodies that nobody reads, hot retries, and (`redirect`) a body or a bearer that follows
 // a redirect to another origin. It leaves out what statuses mean (poolClient, runClient) and what goes through a proxy
-// (proxy.ts).
+// (proxy.ts, connections.ts).
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
@@ -10,8 +10,8 @@ import { type AnswerHeaders, HttpAnswer, readBounded } from './answer.js';
 import { abortedError, AttemptClock, attemptError, type FailedAttempt } from './attempt.js';
 import { pause } from '../waiting/waiting.js';
 import { type Random, retryDelay } from './backoff.js';
+import { Connections } from './connections.js';
 import { PlatformError } from './platformError.js';
-import { Connections } from './proxy.js';
 import { type Hop, type HttpMethod, nextHop } from './redirect.js';
 
 export type { HttpMethod } from './redirect.js';
@@ -170,7 +170,7 @@ export class PlatformHttp {
         status: response.statusCode,
         headers: response.headers,
         body,
-        secrets: secretsOf(call),
+        secrets: this.#secretsOf(call),
       });
       if (!complete && answer.status < 400) return answer.unreadable('the answer is too large');
       return answer;
@@ -196,8 +196,12 @@ export class PlatformHttp {
   }
 
   #failed(call: CallBase, timeoutMs: number): FailedAttempt {
-    const proxy = this.#connections.proxyNameFor(call.url);
-    return { endpoint: call.name, url: call.url, timeoutMs, secrets: secretsOf(call), proxy };
+    const proxy = this.#connections.proxyFor(call.url);
+    return { endpoint: call.name, url: call.url, timeoutMs, secrets: this.#secretsOf(call), proxy };
+  }
+
+  #secretsOf({ bearer, secrets = [] }: CallBase): readonly string[] {
+    return [...(bearer === undefined ? [] : [bearer]), ...secrets, ...this.#connections.secrets];
   }
 
   #sendOnce(
@@ -207,10 +211,7 @@ export class PlatformHttp {
     silenceMs: number,
   ): Promise<Dispatcher.ResponseData> {
     const body = hop.hasBody ? (call.body ?? null) : null;
-    const url = new URL(hop.url);
-    return this.#connections.dispatcherFor(url).request({
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
+    return this.#connections.request(new URL(hop.url), {
       method: hop.method,
       headers: {
         'user-agent': this.#userAgent,
@@ -228,8 +229,4 @@ export class PlatformHttp {
 function isTransient(result: HttpAnswer | PlatformError): boolean {
   if (result instanceof HttpAnswer) return RETRIED_STATUSES.has(result.status);
   return result.code === 'PLATFORM_UNREACHABLE' || result.code === 'PLATFORM_TIMEOUT';
-}
-
-function secretsOf(call: CallBase): readonly string[] {
-  return [...(call.bearer === undefined ? [] : [call.bearer]), ...(call.secrets ?? [])];
 }

@@ -1,21 +1,25 @@
-// Which proxy a call goes through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say it. It guards against the three ways in
-// which such settings go wrong (P44): this machine's own addresses sent to a proxy that can't know them, a proxy's
-// password in a log, and an error that blames the control plane for what the proxy refused.
+// Which proxy a call goes through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say it. It guards against two of the ways in
+// which such settings go wrong (P44): this machine's own addresses sent to a proxy that can't know them, and a proxy's
+// password in a log. How calls get through is in `connections.ts`.
 //
 // Read from an environment that is handed in, so that Node's own switch (NODE_USE_ENV_PROXY) changes nothing here.
-import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import { isIPv6 } from 'node:net';
 import { OperatorError } from '../contract/operatorError.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const PROTOCOLS = ['http:', 'https:'] as const;
 const VARIABLES: Readonly<Record<string, string>> = { 'http:': 'HTTP_PROXY', 'https:': 'HTTPS_PROXY' };
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
 
-interface Proxy {
-  readonly agent: ProxyAgent;
+/** A proxy that a variable names. */
+export interface Proxy {
+  readonly origin: string;
   /** For people: `proxy.example:3128 (HTTPS_PROXY)`. */
   readonly name: string;
+  /** What it gets as `Proxy-Authorization`; `undefined`: it wants none. */
+  readonly authorization: string | undefined;
+  /** Texts that no error may quote: its page about a refusal may repeat what it was sent. */
+  readonly secrets: readonly string[];
 }
 
 interface Exception {
@@ -24,9 +28,8 @@ interface Exception {
   readonly port: string;
 }
 
-/** The connections of a client: direct ones, and those through the proxies that its environment names. */
-export class Connections {
-  readonly #direct: Agent;
+/** What an environment says about proxies. */
+export class ProxySettings {
   readonly #proxies = new Map<string, Proxy>();
   readonly #exceptions: readonly Exception[];
 
@@ -34,46 +37,22 @@ export class Connections {
    * @param environment its `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`; in small letters they come first, as in curl
    * @throws OperatorError `SETTING_INVALID` for an address that can't be a proxy
    */
-  constructor(environment: Environment, options: Agent.Options & { readonly connectMs: number }) {
-    const { connectMs, ...shared } = options;
-    this.#direct = new Agent({ ...shared, connect: { timeout: connectMs } });
+  constructor(environment: Environment) {
     this.#exceptions = exceptionsOf(valueOf(environment, 'NO_PROXY')?.value ?? '');
-    for (const protocol of PROTOCOLS) {
-      const found = valueOf(environment, VARIABLES[protocol] ?? '');
-      if (found === undefined) continue;
-      const url = proxyUrl(found.variable, found.value);
-      const agent = new ProxyAgent({
-        ...shared,
-        uri: url.origin,
-        ...tokenOf(url),
-        // A plain call is handed to the proxy whole: many allow no tunnel to another port than 443.
-        proxyTunnel: protocol === 'https:',
-        requestTls: { timeout: connectMs },
-        proxyTls: { timeout: connectMs },
-      });
-      this.#proxies.set(protocol, { agent, name: `${url.host} (${found.variable})` });
+    for (const [protocol, variable] of Object.entries(VARIABLES)) {
+      const found = valueOf(environment, variable);
+      if (found !== undefined) this.#proxies.set(protocol, proxyAt(found.variable, found.value));
     }
   }
 
-  dispatcherFor(url: URL): Dispatcher {
-    return this.#proxyFor(url)?.agent ?? this.#direct;
+  /** Of all proxies. */
+  get secrets(): readonly string[] {
+    return [...this.#proxies.values()].flatMap(({ secrets }) => secrets);
   }
 
-  /** The proxy that a call to this address goes through, without its credentials; `undefined`: none. */
-  proxyNameFor(url: string): string | undefined {
-    return URL.canParse(url) ? this.#proxyFor(new URL(url))?.name : undefined;
-  }
-
-  async destroy(): Promise<void> {
-    const all: readonly Dispatcher[] = [
-      this.#direct,
-      ...[...this.#proxies.values()].map(({ agent }) => agent),
-    ];
-    await Promise.all(all.map((each) => each.destroy()));
-  }
-
-  #proxyFor({ protocol, hostname, port }: URL): Proxy | undefined {
-    const host = hostname.toLowerCase();
+  /** The proxy that a call to this address goes through; `undefined`: none. */
+  proxyFor({ protocol, hostname, port }: URL): Proxy | undefined {
+    const host = hostname.toLowerCase().replace(/\.$/, '');
     if (isOwn(host)) return undefined;
     const realPort = port === '' ? DEFAULT_PORTS[protocol] : port;
     const excepted = this.#exceptions.some(
@@ -110,27 +89,47 @@ function exceptionsOf(value: string): readonly Exception[] {
     .split(/[,\s]+/)
     .filter((entry) => entry !== '')
     .map((entry) => {
+      // Its last group is no port; in a URL it stands in brackets.
+      if (isIPv6(entry)) return { host: `[${entry}]`, port: '' };
       const [, host = entry, port = ''] = /^(.+?)(?::(\d+))?$/.exec(entry) ?? [];
       return { host: host === '*' ? host : host.replace(/^\*?\./, ''), port };
     });
 }
 
-/** The value stays out of the error: it may hold a password. */
-function proxyUrl(variable: string, value: string): URL {
+function proxyAt(variable: string, value: string): Proxy {
   // As curl takes it: without a scheme it is a plain proxy.
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`;
-  if (URL.canParse(text)) {
-    const url = new URL(text);
-    if (DEFAULT_PORTS[url.protocol] !== undefined && url.hostname !== '') return url;
-  }
-  throw new OperatorError('SETTING_INVALID', `${variable}: the value is no address of a proxy.`, {
-    hint: 'It must be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before the host where the proxy wants it.',
-    usage: true,
-  });
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const credentials = url === undefined ? undefined : credentialsOf(url);
+  if (
+    url === undefined ||
+    credentials === undefined ||
+    DEFAULT_PORTS[url.protocol] === undefined ||
+    url.hostname === ''
+  )
+    // The value stays out of the error: it may hold a password.
+    throw new OperatorError('SETTING_INVALID', `${variable}: the value is no address of a proxy.`, {
+      hint:
+        'It must be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before the host where the proxy wants it ' +
+        '(special characters as %XX).',
+      usage: true,
+    });
+  const { user, password } = credentials;
+  const name = `${url.host} (${variable})`;
+  if (user === '' && password === '')
+    return { origin: url.origin, name, authorization: undefined, secrets: [] };
+  const pair = Buffer.from(`${user}:${password}`).toString('base64');
+  return { origin: url.origin, name, authorization: `Basic ${pair}`, secrets: [pair, password] };
 }
 
-function tokenOf({ username, password }: URL): { readonly token?: string } {
-  if (username === '') return {};
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { token: `Basic ${Buffer.from(pair).toString('base64')}` };
+/** `undefined`: a % in them begins no character. */
+function credentialsOf({
+  username,
+  password,
+}: URL): { readonly user: string; readonly password: string } | undefined {
+  try {
+    return { user: decodeURIComponent(username), password: decodeURIComponent(password) };
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,10 @@
 // Calls through a real proxy in this process, to names that only the proxy knows.
 
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PlatformHttp } from '../../../src/platform/http.js';
+import { PlatformHttp, type PlatformHttpOptions } from '../../../src/platform/http.js';
+import { ProxySettings } from '../../../src/platform/proxy.js';
 import { startTestProxy, type TestProxy } from '../../support/proxy.js';
 import { sendJson, startTestServer } from './testServer.js';
 
@@ -10,8 +13,11 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-function client(environment: Readonly<Record<string, string>>): PlatformHttp {
-  const http = new PlatformHttp({ userAgent: 'test', environment });
+function client(
+  environment: Readonly<Record<string, string>>,
+  timeouts?: PlatformHttpOptions['timeouts'],
+): PlatformHttp {
+  const http = new PlatformHttp({ userAgent: 'test', environment, timeouts });
   cleanUps.push(() => http.close());
   return http;
 }
@@ -27,6 +33,27 @@ async function world(refuse?: number): Promise<{ readonly proxy: TestProxy; read
   const proxy = await startTestProxy(port, refuse);
   cleanUps.push(() => proxy.stop());
   return { proxy, port };
+}
+
+/** One that behaves as `answer` does with what it is sent. */
+async function rawProxy(
+  answer: (socket: Socket, text: string) => void,
+): Promise<{ readonly address: string; readonly dialled: () => number }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).on('data', (data) => answer(socket, data.toString()));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanUps.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    dialled: () => sockets.size,
+  };
 }
 
 describe('a call to a name that HTTP_PROXY holds for', () => {
@@ -56,6 +83,7 @@ describe('a call to a name that HTTP_PROXY holds for', () => {
     ['this machine', {}, '127.0.0.1'],
     ['this machine by its name', {}, 'localhost'],
     ['a name that is excepted', { NO_PROXY: 'other.test, localhost.test' }, '127.0.0.1'],
+    ['an address that is excepted', { NO_PROXY: '::1,127.0.0.1' }, '127.0.0.1'],
     ['everything', { no_proxy: '*' }, '127.0.0.1'],
     ['an empty variable', { http_proxy: '', HTTP_PROXY: '' }, '127.0.0.1'],
   ])('goes past it for %s', async (_what, changes, host) => {
@@ -72,6 +100,7 @@ describe('a call to a name that HTTP_PROXY holds for', () => {
     ['control-plane.test:8080', true],
     ['control-plane.test:9090', false],
     ['plane.test', false],
+    ['2001:db8::1', false],
   ])('with NO_PROXY=%s goes past it: %s', async (exception, past) => {
     const { proxy } = await world();
     const http = client({ HTTP_PROXY: `http://${proxy.address}`, NO_PROXY: exception });
@@ -81,10 +110,19 @@ describe('a call to a name that HTTP_PROXY holds for', () => {
   });
 });
 
+it('past which an IPv6 address is named in NO_PROXY, with brackets or without, is not asked', () => {
+  const past = (exception: string, url: string): boolean =>
+    new ProxySettings({ HTTP_PROXY: 'proxy.test:3128', NO_PROXY: exception }).proxyFor(new URL(url)) ===
+    undefined;
+  expect(past('2001:db8::1', 'http://[2001:db8::1]:8080/')).toBe(true);
+  expect(past('[2001:db8::1]:8080', 'http://[2001:db8::1]:8080/')).toBe(true);
+  expect(past('2001:db8::1', 'http://[2001:db8::2]/')).toBe(false);
+});
+
 describe('a proxy', () => {
   it.each([
-    [407, 'http://control-plane.test/', 'The proxy wants credentials'],
-    [407, 'https://control-plane.test/', 'The proxy wants credentials'],
+    [407, 'http://control-plane.test/', 'The proxy wants credentials, and does not take those'],
+    [407, 'https://control-plane.test/', 'The proxy wants credentials, and does not take those'],
     [403, 'https://control-plane.test/', 'Check the proxy'],
   ])('that answers %i for %s is named, without its credentials', async (status, url, hint) => {
     const { proxy } = await world(status);
@@ -97,6 +135,60 @@ describe('a proxy', () => {
     expect(JSON.stringify(error) + String(error)).not.toContain('crate');
   });
 
+  it.each(['http', 'https'])(
+    'that wants credentials for %s is told from one that refuses ours',
+    async (scheme) => {
+      const { proxy } = await world(407);
+      const http = client({ HTTP_PROXY: proxy.address, HTTPS_PROXY: proxy.address });
+      await expect(get(http, `${scheme}://control-plane.test/`)).rejects.toMatchObject({
+        code: 'PLATFORM_UNREACHABLE',
+        hint: expect.stringContaining('give them as') as string,
+      });
+    },
+  );
+
+  it('that hangs up on a tunnel is dialled once for an attempt', async () => {
+    const proxy = await rawProxy((socket) => socket.end());
+    await expect(
+      get(client({ HTTPS_PROXY: proxy.address }), 'https://control-plane.test/'),
+    ).rejects.toMatchObject({
+      code: 'PLATFORM_UNREACHABLE',
+      message: expect.stringContaining(`${proxy.address} (HTTPS_PROXY)`) as string,
+    });
+    expect(proxy.dialled()).toBe(1);
+  });
+
+  it('that never opens a tunnel has the time of a connect, also for a call without an end', async () => {
+    const proxy = await rawProxy(() => undefined);
+    const http = client({ HTTPS_PROXY: proxy.address }, { connectMs: 200 });
+    const call = {
+      name: 'inference',
+      method: 'POST',
+      url: 'https://control-plane.test/',
+      timeoutMs: 0,
+    } as const;
+    await expect(http.stream(call)).rejects.toMatchObject({
+      code: 'PLATFORM_TIMEOUT',
+      message: expect.stringContaining(`${proxy.address} (HTTPS_PROXY)`) as string,
+      hint: expect.stringContaining('Check the proxy') as string,
+    });
+  });
+
+  it('that repeats in a refusal what it was sent gives no password away', async () => {
+    const proxy = await rawProxy((socket, text) => {
+      socket.end(`HTTP/1.1 403 No\r\ncontent-length: ${text.length}\r\n\r\n${text}`);
+    });
+    const http = client({ HTTP_PROXY: `http://ada:crate@${proxy.address}` });
+    const answer = await http.request({
+      name: 'poll',
+      method: 'GET',
+      url: 'http://control-plane.test/',
+      retry: 'none',
+    });
+    const error = answer.unexpected();
+    expect(error.bodyStart).toContain('proxy-authorization: Basic [REDACTED]');
+  });
+
   it('that is away is named: the control plane is not to blame', async () => {
     const http = client({ HTTP_PROXY: 'http://127.0.0.1:9' });
     await expect(get(http, 'http://control-plane.test/')).rejects.toMatchObject({
@@ -105,13 +197,15 @@ describe('a proxy', () => {
     });
   });
 
-  it.each(['socks5://ada:crate@127.0.0.1:1080', 'http://', 'http://ada:crate@:99999'])(
-    'at %s is refused at once, naming the variable and no password',
-    (address) => {
-      const make = (): PlatformHttp =>
-        new PlatformHttp({ userAgent: 'test', environment: { HTTPS_PROXY: address } });
-      expect(make).toThrow('HTTPS_PROXY');
-      expect(make).not.toThrow('crate');
-    },
-  );
+  it.each([
+    'socks5://ada:crate@127.0.0.1:1080',
+    'http://',
+    'http://ada:crate@:99999',
+    'http://ada:crate%@proxy.test',
+  ])('at %s is refused at once, naming the variable and no password', (address) => {
+    const make = (): PlatformHttp =>
+      new PlatformHttp({ userAgent: 'test', environment: { HTTPS_PROXY: address } });
+    expect(make).toThrow('HTTPS_PROXY');
+    expect(make).not.toThrow('crate');
+  });
 });
