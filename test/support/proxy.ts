@@ -23,7 +23,8 @@ export async function startTestProxy(port: number, refuse?: number): Promise<Tes
     const { method, headers } = incoming;
     const { pathname, search } = new URL(incoming.url ?? '');
     const onward = request(
-      { host: '127.0.0.1', port, method, headers, path: pathname + search },
+      // Not Node's global agent, which the shell of whoever tests may send through a proxy of its own.
+      { agent: false, host: '127.0.0.1', port, method, headers, path: pathname + search },
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(outgoing);
