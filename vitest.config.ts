@@ -1,7 +1,10 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // Most of the time tests wait, for locks and leases to lapse: two at a time also where there are two processors.
+    maxWorkers: Math.max(2, Math.floor(availableParallelism() / 2)),
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 10_000 } },
       {
@@ -20,9 +23,8 @@ export default defineConfig({
           globalSetup: ['test/support/globalSetup.ts', 'test/support/engineSetup.ts'],
           testTimeout: 120_000,
           hookTimeout: 60_000,
-          // Containers press a machine: after all others, and one file at a time.
+          // Containers press a machine: after all others.
           sequence: { groupOrder: 1 },
-          fileParallelism: false,
         },
       },
     ],

@@ -58,6 +58,7 @@ export {
   type RuntimeFiles,
 } from './sandbox/runtimeFiles.js';
 export {
+  SandboxStartError,
   SandboxSurvivorsError,
   type Owner,
 

@@ -22,6 +22,7 @@ import type { RunLease } from './runLease.js';
 import { sandboxEnvironment } from './sandbox/environment.js';
 import type { RuntimeFiles } from './sandbox/runtimeFiles.js';
 import {
+  SandboxStartError,
   SandboxSurvivorsError,
   type Sandbox,
   type SandboxExit,
@@ -98,7 +99,8 @@ export class SandboxStay {
       const evidence = error instanceof Error ? error.message : String(error);
       if (error instanceof SandboxSurvivorsError) return { kind: 'unproven', evidence };
       if (!this.#deps.fence.check()) return this.#fenced();
-      return { kind: 'ended', end: { reason: 'sandbox_start_failed', evidence: this.#redacted(evidence) } };
+      const reason = error instanceof SandboxStartError ? error.reason : 'sandbox_start_failed';
+      return { kind: 'ended', end: { reason, evidence: this.#redacted(evidence) } };
     }
     const exit = await this.#watch(door, sandbox);
     // A finalize that is being appended while the sandbox exits must have reached the lane, or never will.

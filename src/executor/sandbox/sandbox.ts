@@ -95,7 +95,7 @@ export interface SandboxKind {
   /**
    * Ends what earlier attempts of this run left on this host, in this fleet.
    *
-   * @throws SandboxSurvivorsError as {@link Sandbox.stop} does.
+   * @throws SandboxSurvivorsError as {@link Sandbox.stop} does; SandboxStartError when nobody can tell what is left
    */
   removeOf(runId: string): Promise<void>;
 }
@@ -115,5 +115,17 @@ export class SandboxSurvivorsError extends Error {
       `${pids.length} of its processes outlive SIGKILL (pid ${pids.slice(0, 10).join(', ')}). ` +
         'Look at them with `ps -o pid,stat,user,wchan,args -p PID`.',
     );
+  }
+}
+
+/** Thrown before a start whose cause of failure is known: the run has no part in it. */
+export class SandboxStartError extends Error {
+  override readonly name = 'SandboxStartError';
+  readonly code = 'SANDBOX_START';
+  readonly reason: SandboxEndCause;
+
+  constructor(message: string, reason: SandboxEndCause) {
+    super(message);
+    this.reason = reason;
   }
 }

@@ -14,7 +14,7 @@ import {
   type SandboxExit,
   type SandboxSpec,
 } from '../sandbox.js';
-import { engineErrorText, engineStatus } from './engine.js';
+import { engineErrorText, engineStatus, within } from './engine.js';
 
 /** An engine under load is slow to create and to start; more than this is a fault (P40). */
 const CREATE_MS = 60_000;
@@ -265,11 +265,4 @@ function startFailure(error: unknown): string {
   if (/docker-init|catatonit/.test(text))
     return `${what}. The engine lacks its init program (Debian: the package tini).`;
   return what;
-}
-
-/** @throws the engine's error, or one that says how long was waited */
-async function within<T>(call: Promise<T>, ms: number, what: string): Promise<T> {
-  const answer = await waitFor(call, { ms });
-  if (answer.outcome === 'settled') return answer.value;
-  throw new Error(`the engine did not ${what} within ${ms / 1_000} s`);
 }

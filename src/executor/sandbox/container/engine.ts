@@ -37,9 +37,8 @@ export async function findEngine(environment: Environment): Promise<Engine> {
   for (const address of addresses) {
     const docker = clientOf(address, environment);
     try {
-      const answer = await waitFor(docker.ping(), { ms: PING_MS });
-      if (answer.outcome === 'settled') return { docker, address };
-      troubles.push(`${address} does not answer within ${PING_MS / 1_000} s`);
+      await within(docker.ping(), PING_MS, 'answer');
+      return { docker, address };
     } catch (error) {
       troubles.push(`${address}: ${engineErrorText(error)}`);
     }
@@ -50,6 +49,13 @@ export async function findEngine(environment: Environment): Promise<Engine> {
       'Start Docker or Podman, or name its socket with DOCKER_HOST=unix:///path/to.sock.\n' +
       'Or pass --host to run programs as plain processes of this machine, without isolation.',
   });
+}
+
+/** @throws the engine's error, or one that says how long was waited */
+export async function within<T>(call: Promise<T>, ms: number, what: string): Promise<T> {
+  const answer = await waitFor(call, { ms });
+  if (answer.outcome === 'settled') return answer.value;
+  throw new Error(`the engine did not ${what} within ${ms / 1_000} s`);
 }
 
 /** What an engine said, in one bounded line. */

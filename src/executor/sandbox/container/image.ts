@@ -5,8 +5,7 @@
 import type Docker from 'dockerode';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../../contract/operatorError.js';
-import { waitFor } from '../../../waiting/waiting.js';
-import { engineErrorText, engineStatus } from './engine.js';
+import { engineErrorText, engineStatus, within } from './engine.js';
 
 const INSPECT_MS = 10_000;
 /** Of silence; a layer that is being loaded or unpacked says so all the time. */
@@ -38,12 +37,10 @@ export function withTag(image: string): string {
 
 export async function hasImage(docker: Docker, image: string): Promise<boolean> {
   try {
-    const answer = await waitFor(docker.getImage(image).inspect(), { ms: INSPECT_MS });
-    if (answer.outcome === 'settled') return true;
-    throw imageError(image, `the engine does not answer within ${INSPECT_MS / 1_000} s`);
+    await within(docker.getImage(image).inspect(), INSPECT_MS, 'tell of an image');
+    return true;
   } catch (error) {
     if (engineStatus(error) === 404) return false;
-    if (error instanceof OperatorError) throw error;
     throw imageError(image, engineErrorText(error));
   }
 }

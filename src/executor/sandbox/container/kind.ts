@@ -11,6 +11,7 @@ import { OperatorError } from '../../../contract/operatorError.js';
 import type { ExecutorHome } from '../../home.js';
 import type { RuntimeFiles } from '../runtimeFiles.js';
 import {
+  SandboxStartError,
   SandboxSurvivorsError,
   type Owner,
   type Sandbox,
@@ -27,15 +28,16 @@ import {
   type ContainerSettings,
   type PlacedRun,
 } from './createOptions.js';
-import { engineErrorText, findEngine } from './engine.js';
+import { engineErrorText, findEngine, within } from './engine.js';
 import { ensureImage } from './image.js';
 import { ensureNetwork } from './network.js';
 import { probe } from './probe.js';
-import { reapContainers } from './reaper.js';
+import { listOurs, reapContainers } from './reaper.js';
 
 /** The first user of most images, and `node` in those of Node.js. */
 const USER_OF_ROOT: Owner = { uid: 1_000, gid: 1_000 };
 const SELF_INSIDE_ROOTLESS: Owner = { uid: 0, gid: 0 };
+const INFO_MS = 20_000;
 
 export interface ContainerSandboxOptions {
   readonly fleetName: string;
@@ -50,6 +52,12 @@ export interface ContainerSandboxOptions {
   /** For `DOCKER_HOST` and the like. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
+}
+
+/** What is read of an engine's own report. */
+interface EngineInfo {
+  readonly NCPU: number;
+  readonly SecurityOptions: readonly string[] | null;
 }
 
 interface Ready {
@@ -76,7 +84,7 @@ export class ContainerSandboxKind implements SandboxKind {
   async check(): Promise<readonly string[]> {
     const { environment, log, home, runtimeFiles, fleetName, executorId, bootId } = this.#options;
     const { docker, address } = await findEngine(environment);
-    const info = await engineInfo(docker, address);
+    const info = (await asked(within(docker.info(), INFO_MS, 'tell of itself'), address)) as EngineInfo;
     const users = this.#users(info.SecurityOptions ?? []);
     this.#hostOwner = users.onHost;
     const { settings, warnings } = fitted(this.#options.settings, info.NCPU);
@@ -95,7 +103,7 @@ export class ContainerSandboxKind implements SandboxKind {
       runtimeDir,
     };
     this.#ready = { docker, settings, owner };
-    await this.#reap();
+    await asked(this.#reap(), address);
     const optionsOf = (run: PlacedRun): Docker.ContainerCreateOptions => createOptions(run, settings, owner);
     const probed = await probe({ docker, optionsOf, home, owner: users.onHost, log });
     return [...warnings, ...proxyWarnings(environment, settings.network), ...probed];
@@ -119,7 +127,9 @@ export class ContainerSandboxKind implements SandboxKind {
   async removeOf(runId: string): Promise<void> {
     const { docker } = this.#checked();
     const label = [`${LABEL.fleet}=${this.#options.fleetName}`, `${LABEL.run}=${runId}`];
-    const left = await docker.listContainers({ all: true, filters: { label } });
+    const left = await listOurs(docker, label).catch((error: unknown) => {
+      throw new SandboxStartError(`The engine can't be asked: ${engineErrorText(error)}`, 'engine_lost');
+    });
     for (const { Id } of left) {
       const why = await removeContainer(docker.getContainer(Id));
       if (why !== undefined) throw new SandboxSurvivorsError(`What is left of run ${runId}`, why);
@@ -154,16 +164,14 @@ export class ContainerSandboxKind implements SandboxKind {
   }
 }
 
-async function engineInfo(
-  docker: Docker,
-  address: string,
-): Promise<{ readonly NCPU: number; readonly SecurityOptions: readonly string[] | null }> {
+/** @throws OperatorError: at the start, an engine that doesn't do what it must is the operator's to mend */
+async function asked<T>(call: Promise<T>, address: string): Promise<T> {
   try {
-    return (await docker.info()) as { NCPU: number; SecurityOptions: string[] | null };
+    return await call;
   } catch (cause) {
     throw new OperatorError(
       'ENGINE_MISSING',
-      `The container engine at ${address} does not say what it can: ${engineErrorText(cause)}.`,
+      `The container engine at ${address} is not fit for work: ${engineErrorText(cause)}.`,
       { hint: 'Look at the log of the engine.', cause },
     );
   }

@@ -3,8 +3,7 @@
 
 import type Docker from 'dockerode';
 import { OperatorError } from '../../../contract/operatorError.js';
-import { waitFor } from '../../../waiting/waiting.js';
-import { engineErrorText, engineStatus } from './engine.js';
+import { engineErrorText, engineStatus, within } from './engine.js';
 
 /** Default of `--network`: made when it is missing. */
 export const OUR_NETWORK = 'boardwalk-fleet';
@@ -30,6 +29,8 @@ export async function ensureNetwork(docker: Docker, name: string): Promise<void>
         Options: { 'com.docker.network.bridge.enable_icc': 'false' },
         Labels: { 'boardwalk-fleet.network': 'sandboxes' },
       }),
+      CALL_MS,
+      'create a network',
     );
   } catch (error) {
     // Another executor of this host was faster.
@@ -40,17 +41,12 @@ export async function ensureNetwork(docker: Docker, name: string): Promise<void>
 
 async function hasNetwork(docker: Docker, name: string): Promise<boolean> {
   try {
-    await within(docker.getNetwork(name).inspect());
+    await within(docker.getNetwork(name).inspect(), CALL_MS, 'tell of a network');
     return true;
   } catch (error) {
     if (engineStatus(error) === 404) return false;
     throw networkError(name, engineErrorText(error), 'Look at the engine.');
   }
-}
-
-async function within(call: Promise<unknown>): Promise<void> {
-  const answer = await waitFor(call, { ms: CALL_MS });
-  if (answer.outcome !== 'settled') throw new Error(`the engine does not answer within ${CALL_MS / 1_000} s`);
 }
 
 function networkError(name: string, why: string, hint: string): OperatorError {

@@ -8,9 +8,11 @@ import type { Logger } from 'pino';
 import { presenceOf, type Presence } from '../../home.js';
 import { LABEL } from './createOptions.js';
 import { removeContainer } from './containerSandbox.js';
+import { within } from './engine.js';
 
 /** Of a container that nobody here can vouch for: its owner, on another host or in another container, reads it at once. */
 const SETTLED_MS = 600_000;
+const LIST_MS = 30_000;
 
 export interface ReaperOptions {
   readonly docker: Docker;
@@ -22,13 +24,19 @@ export interface ReaperOptions {
 
 type Found = Docker.ContainerInfo;
 
+/** Containers with all of these labels, whatever they do. */
+export async function listOurs(docker: Docker, label: readonly string[]): Promise<readonly Found[]> {
+  return within(
+    docker.listContainers({ all: true, filters: { label: [...label] } }),
+    LIST_MS,
+    'list containers',
+  );
+}
+
 /** @returns ids of sandboxes that it has removed */
 export async function reapContainers(options: ReaperOptions): Promise<readonly string[]> {
   const { docker, fleetName, executorId, log } = options;
-  const found = await docker.listContainers({
-    all: true,
-    filters: { label: [`${LABEL.fleet}=${fleetName}`] },
-  });
+  const found = await listOurs(docker, [`${LABEL.fleet}=${fleetName}`]);
   const strangers = found.filter(({ Labels }) => Labels[LABEL.executor] !== executorId);
   const presences = new Map<string, Presence>();
   for (const { Labels } of strangers) {
