@@ -17,6 +17,9 @@ const line = new CommandLine(packageVersion(), {
   .add(keyGenerate)
   .add(configPrint);
 
+// A reader that has gone, as in `dev DIR | head`, ends no run: what nobody reads is dropped, and everything is cleaned up.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
 /** For output that a slow reader has not taken yet. */
 const LEFT_OPEN_MS = 5_000;
 

@@ -27,6 +27,7 @@ describe('the command line', () => {
       ['control-plane'],
       ['key'],
       ['key', 'generate'],
+      ['config', 'print'],
     ]) {
       const { code, stdout } = await runProgram([...words, '--help']);
       expect(code, words.join(' ')).toBe(0);

@@ -1,8 +1,11 @@
-import { readdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runDev, WorkflowFolders, type DevEnd } from '../../support/dev.js';
-import { HELLO, runProgram } from '../../support/localFleet.js';
+import { HELLO, MAIN, runProgram } from '../../support/localFleet.js';
 
 /** On the host: `dev --host --json`. */
 async function dev(dir: string, ...flags: readonly string[]): Promise<DevEnd> {
@@ -146,11 +149,33 @@ describe('dev', () => {
     expect(rows).toEqual([]);
   });
 
+  /** A directory for temporary files that nobody else uses. */
+  async function ownTemporary(name: string): Promise<string> {
+    const path = join(folders.dir, name);
+    await mkdir(path);
+    return path;
+  }
+
   it('leaves nothing behind', async () => {
-    const before = await readdir(tmpdir());
-    await dev(await workflow({ 'index.mjs': 'export default () => 1' }));
-    const after = await readdir(tmpdir());
-    const ours = (name: string): boolean => name.startsWith('bwf-') && !name.startsWith('bwf-fleet-');
-    expect(after.filter((name) => ours(name) && !before.includes(name))).toEqual([]);
+    const TMPDIR = await ownTemporary('t1');
+    const { code } = await runDev([await workflow({ 'index.mjs': 'export default () => 1' }), '--host'], {
+      TMPDIR,
+    });
+    expect(code).toBe(0);
+    expect(await readdir(TMPDIR)).toEqual([]);
+  });
+
+  it('whose reader goes away, as in `dev DIR | head -1`, ends its run in order and leaves nothing behind', async () => {
+    const TMPDIR = await ownTemporary('t2');
+    const child = spawn(process.execPath, [MAIN, 'dev', HELLO, '--host'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'] ?? '', HOME: TMPDIR, TMPDIR },
+    });
+    const stderr = text(child.stderr);
+    child.stdout.once('data', () => child.stdout.destroy());
+    const [code] = (await once(child, 'exit')) as [number | null];
+    expect(await stderr).not.toContain('    at ');
+    expect(code).toBe(0);
+    expect(await readdir(TMPDIR)).toEqual([]);
   });
 });
