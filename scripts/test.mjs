@@ -65,8 +65,10 @@ function build() {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** Prints the closing line. @returns the exit code */
+/** Prints what failed once more, since a log's end is what people are shown, and the closing line. @returns the exit code */
 function close() {
+  for (const failure of results.flatMap(({ failures }) => failures))
+    process.stderr.write(`\nFAILED ${failure}\n`);
   const sum = { passed: 0, failed: 0, skipped: 0 };
   for (const { counts } of results) {
     if (counts === null) {

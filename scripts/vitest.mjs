@@ -8,13 +8,18 @@ import { dirname, join } from 'node:path';
 const VITEST = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
+/** How much of a failure's message is repeated at the end. */
+const MESSAGE_LINES = 12;
+
+/** @typedef {{ passed: number, failed: number, skipped: number }} Counts */
+
 /**
  * A signal is the test run's to end by: it is handed on, and this resolves when that has ended.
  *
  * @param {string} node binary that runs it
  * @param {readonly string[]} args for vitest
  * @param {Readonly<Record<string, string>>} environment on top of this process's
- * @returns {Promise<{ status: number, counts: { passed: number, failed: number, skipped: number } | null }>}
+ * @returns {Promise<{ status: number, counts: Counts | null, failures: string[] }>}
  */
 export async function runVitest(node, args, environment = {}) {
   const reportDir = mkdtempSync(join(tmpdir(), 'bwf-report-'));
@@ -31,12 +36,13 @@ export async function runVitest(node, args, environment = {}) {
     child.once('exit', (code) => resolve(code ?? 1));
   });
   for (const signal of SIGNALS) process.off(signal, handOn);
-  const counts = readCounts(reportFile);
+  const report = readReport(reportFile);
   rmSync(reportDir, { recursive: true, force: true });
-  return { status, counts };
+  return { status, ...report };
 }
 
-function readCounts(file) {
+/** @returns {{ counts: Counts | null, failures: string[] }} */
+function readReport(file) {
   try {
     const report = JSON.parse(readFileSync(file, 'utf8'));
     // A file that can't be loaded has no tests to count, but it is a failure.
@@ -44,11 +50,26 @@ function readCounts(file) {
       (f) => f.status === 'failed' && f.assertionResults.length === 0,
     ).length;
     return {
-      passed: report.numPassedTests,
-      failed: report.numFailedTests + broken,
-      skipped: report.numPendingTests + report.numTodoTests,
+      counts: {
+        passed: report.numPassedTests,
+        failed: report.numFailedTests + broken,
+        skipped: report.numPendingTests + report.numTodoTests,
+      },
+      failures: report.testResults.filter(({ status }) => status === 'failed').flatMap(failuresOf),
     };
   } catch {
-    return null;
+    return { counts: null, failures: [] };
   }
+}
+
+function failuresOf({ name, message, assertionResults }) {
+  const failed = assertionResults.filter(({ status }) => status === 'failed');
+  if (failed.length === 0) return [told(name, message)];
+  return failed.map(({ fullName, failureMessages }) =>
+    told(`${name}: ${fullName}`, failureMessages.join('\n')),
+  );
+}
+
+function told(where, message) {
+  return `${where}\n${message.split('\n').slice(0, MESSAGE_LINES).join('\n')}`;
 }

@@ -68,7 +68,7 @@ describe('a fleet whose executor uses containers', () => {
     });
     expect(Config.User).not.toMatch(/^0?(?::|$)/);
     expect(Config.Labels).toMatchObject({
-      'boardwalk-fleet.fleet': 'default',
+      'boardwalk-fleet.fleet': fleet.name,
       'boardwalk-fleet.run': ids[0],
       'boardwalk-fleet.sandbox': expect.stringMatching(/./) as string,
       'boardwalk-fleet.executor': expect.stringMatching(/./) as string,

@@ -2,6 +2,7 @@
 // Tests, the smoke run and the benchmark drive it through the control plane's admin API.
 
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -208,6 +209,8 @@ export interface LocalFleetOptions {
 }
 
 export interface LocalFleet {
+  /** Its own: fleets of one name on one engine clean up after each other, also across test files. */
+  readonly name: string;
   readonly admin: Admin;
   readonly url: string;
   readonly redis: TestRedis;
@@ -243,7 +246,11 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
     '--identity-dir',
     identityDir,
   ]);
-  const shared = ['--redis-url', redis.url, '--fleet-key-file', keyFile, '--identity-dir', identityDir];
+  const name = `test-${randomBytes(4).toString('hex')}`;
+  const shared = [
+    ...['--fleet', name, '--redis-url', redis.url],
+    ...['--fleet-key-file', keyFile, '--identity-dir', identityDir],
+  ];
   const processes: FleetProcess[] = [];
   const start = (name: string, args: readonly string[]): FleetProcess => {
     // What a killed process leaves goes with the fleet's directory.
@@ -269,6 +276,7 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
   // It is online after its first answered poll, which the control plane holds until there is a run.
   start('poller', ['--roles', 'poller', '--url', line.url]);
   return {
+    name,
     admin: new Admin(line.url, line.admin_token),
     url: line.url,
     redis,

@@ -26,7 +26,7 @@ export async function startScaledExecutor(
 ): Promise<FleetProcess> {
   const workDir = join(fleet.dir, name);
   await mkdir(workDir, { recursive: true });
-  const places = [fleet.redis.url, join(fleet.dir, 'fleet.key'), workDir];
+  const places = [fleet.name, fleet.redis.url, join(fleet.dir, 'fleet.key'), workDir];
   const args = ['--import', 'tsx', PROGRAM, ...places, String(slots), lock.join(','), image];
   const started = FleetProcess.ofNode(name, args, { TMPDIR: fleet.dir, ...environment });
   await started.line('executor ready');

@@ -55,7 +55,7 @@ describe('a fleet of separate processes', () => {
     const sealer = new Sealer(parseFleetKeys(await readFile(join(fleet.dir, 'fleet.key'), 'utf8')));
     const credential = sealer.open(
       `cred:${running}`,
-      (await redis.get(`{bwf:default}:cred:${running}`)) ?? '',
+      (await redis.get(`{bwf:${fleet.name}}:cred:${running}`)) ?? '',
     );
     expect(credential).toMatch(/bwkrun_.*bwkapi_/);
 

@@ -1,5 +1,5 @@
 // An executor whose lock lives for 3 s instead of 60, all figures scaled together, as a process that a test may kill.
-// Arguments: Redis URL, fleet key file, work directory, slots, lock timing (three times in ms), and for containers their
+// Arguments: fleet, Redis URL, fleet key file, work directory, slots, lock timing (three times in ms), and for containers their
 // image. Says "executor ready" like the program itself.
 
 import { readFile } from 'node:fs/promises';
@@ -10,12 +10,12 @@ import { watchSignals } from '../../../src/cli/shutdown.js';
 import { openFleet } from '../../../src/queue/fleet.js';
 import { parseFleetKeys } from '../../../src/queue/seal.js';
 
-const [url = '', keyFile = '', workDir = '', slots = '4', lock = '3000,450,900', image = ''] =
+const [name = '', url = '', keyFile = '', workDir = '', slots = '4', lock = '3000,450,900', image = ''] =
   process.argv.slice(2);
 const [lockMs = 0, renewMs = 0, marginMs = 0] = lock.split(',').map(Number);
 const log = pino(pino.destination(2));
 const fleet = await openFleet({
-  name: 'default',
+  name,
   redis: { url },
   keys: parseFleetKeys(await readFile(keyFile, 'utf8')),
   log,
