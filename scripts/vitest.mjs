@@ -45,23 +45,21 @@ export async function runVitest(node, args, environment = {}) {
 function readReport(file) {
   try {
     const report = JSON.parse(readFileSync(file, 'utf8'));
-    // A file that can't be loaded has no tests to count, but it is a failure.
-    const broken = report.testResults.filter(
-      (f) => f.status === 'failed' && f.assertionResults.length === 0,
-    ).length;
+    const failures = report.testResults.filter(({ status }) => status === 'failed').flatMap(failuresOf);
     return {
       counts: {
         passed: report.numPassedTests,
-        failed: report.numFailedTests + broken,
+        failed: failures.length,
         skipped: report.numPendingTests + report.numTodoTests,
       },
-      failures: report.testResults.filter(({ status }) => status === 'failed').flatMap(failuresOf),
+      failures,
     };
   } catch {
     return { counts: null, failures: [] };
   }
 }
 
+// A file that can't be loaded, or cleaned up after, may have no test that failed, but it is a failure.
 function failuresOf({ name, message, assertionResults }) {
   const failed = assertionResults.filter(({ status }) => status === 'failed');
   if (failed.length === 0) return [told(name, message)];

@@ -246,9 +246,9 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
     '--identity-dir',
     identityDir,
   ]);
-  const name = `test-${randomBytes(4).toString('hex')}`;
+  const fleetName = `test-${randomBytes(4).toString('hex')}`;
   const shared = [
-    ...['--fleet', name, '--redis-url', redis.url],
+    ...['--fleet', fleetName, '--redis-url', redis.url],
     ...['--fleet-key-file', keyFile, '--identity-dir', identityDir],
   ];
   const processes: FleetProcess[] = [];
@@ -276,7 +276,7 @@ export async function startLocalFleet(options: LocalFleetOptions = {}): Promise<
   // It is online after its first answered poll, which the control plane holds until there is a run.
   start('poller', ['--roles', 'poller', '--url', line.url]);
   return {
-    name,
+    name: fleetName,
     admin: new Admin(line.url, line.admin_token),
     url: line.url,
     redis,

@@ -1,6 +1,6 @@
 // An executor whose lock lives for 3 s instead of 60, all figures scaled together, as a process that a test may kill.
-// Arguments: fleet, Redis URL, fleet key file, work directory, slots, lock timing (three times in ms), and for containers their
-// image. Says "executor ready" like the program itself.
+// Arguments: fleet, Redis URL, fleet key file, work directory, slots, lock timing (three times in ms), and for containers
+// their image. Says "executor ready" like the program itself.
 
 import { readFile } from 'node:fs/promises';
 import { pino } from 'pino';
